@@ -17,7 +17,7 @@ import (
 // An AgentDefinition describes a subagent. Description and Prompt are required. A nil list means
 // "as the parent agent", an empty one "none".
 type AgentDefinition struct {
-	// Description tells the model when to use the agent.
+	// Description states for the model when to use the agent.
 	Description string `json:"description"`
 	// Prompt is the agent's system prompt.
 	Prompt          string   `json:"prompt"`
@@ -39,7 +39,7 @@ type AgentDefinition struct {
 	// compacted. Zero means the CLI's default.
 	AutoCompactWindow int   `json:"autoCompactWindow,omitzero"`
 	OmitClaudeMD      *bool `json:"omitClaudeMd,omitzero"`
-	// Observer names an agent that watches this one; ObserverMessage is what it is told.
+	// Observer names an agent that watches this one; ObserverMessage is sent to it.
 	Observer        string `json:"observer,omitzero"`
 	ObserverMessage string `json:"observerMessage,omitzero"`
 }

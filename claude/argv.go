@@ -44,7 +44,7 @@ func (a *argv) list(flag string, values []string) {
 	}
 }
 
-// arguments is the command line of the CLI. The prompt and what may be large go over stdin.
+// arguments is the command line of the CLI. The prompt and large values go over stdin.
 func (o *Options) arguments() ([]string, error) {
 	a := argv{"--output-format=stream-json", "--verbose", "--input-format=stream-json"}
 	o.modelFlags(&a)
@@ -236,7 +236,7 @@ func flagNames(args []string) map[string]bool {
 }
 
 // longFlag is the name of the flag in a token, in the spelling that arguments uses; "" if the token
-// is no flag.
+// is not a flag.
 func longFlag(arg string) string {
 	name, _, _ := strings.Cut(arg, "=")
 	if long, ok := otherSpellings[name]; ok {
@@ -253,7 +253,7 @@ var otherSpellings = map[string]string{
 	"--allowed-tools": "--allowedTools", "--disallowed-tools": "--disallowedTools",
 }
 
-// flagOptions are the fields that write a flag, where its name does not say so by itself.
+// flagOptions are the fields that write a flag whose name differs from theirs.
 var flagOptions = map[string]string{
 	"--add-dir": "AddDirs", "--allow-dangerously-skip-permissions": "AllowBypass", "--await-initialize": "PluginsInInitialize",
 	"--fallback-model": "FallbackModels", "--fork-session": "Fork", "--include-hook-events": "HookEvents",

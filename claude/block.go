@@ -85,7 +85,7 @@ type ToolResultBlock struct {
 // Text returns the text of the result, blocks joined by newlines.
 func (b *ToolResultBlock) Text() string { return joinText(b.Content, "\n") }
 
-// A ServerToolResultBlock is the outcome of a tool on the API's side. Type says which one:
+// A ServerToolResultBlock is the outcome of a tool on the API's side. Type names the tool:
 // "web_search_tool_result", "web_fetch_tool_result", "advisor_tool_result" and others that end so.
 type ServerToolResultBlock struct {
 	BlockHeader
@@ -117,7 +117,7 @@ type SearchResultBlock struct {
 	Content []Block
 }
 
-// An UnknownBlock is of a type that this version does not know. Everything it says is in Raw.
+// An UnknownBlock is of a type that this version does not know. Raw has its whole content.
 type UnknownBlock struct{ BlockHeader }
 
 func (*TextBlock) isBlock()             {}
@@ -160,8 +160,8 @@ func joinText(content []Block, sep string) string {
 	return strings.Join(parts, sep)
 }
 
-// content reads a list of blocks. A string becomes one text block; elements that are strings do
-// too; what is neither list nor string gives nil, and other elements become unknown blocks. The
+// content reads a list of blocks. A string becomes one text block, as do elements that are strings.
+// Other elements become unknown blocks; a value that is neither list nor string gives nil. The
 // result uses one, if it is not nil, as the memory of a list of a single block.
 func (d *msgDecoder) content(one *[1]Block) []Block {
 	var out []Block

@@ -81,8 +81,7 @@ func (t *callTable) fail(err error) {
 }
 
 // response takes a control_response. An unknown id is the late answer to a request that was given
-// up. That the handshake is done is noted here, in the order of the lines: the CLI may end right
-// behind it.
+// up. The end of the handshake is noted here, in the order of the lines: the CLI may end right after it.
 func (c *conn) response(head lineHead) {
 	call, ok := c.calls.take(head.requestID)
 	if !ok {

@@ -7,17 +7,16 @@ import (
 	"net/url"
 )
 
-// EnvConfigDir is the variable that says where the CLI keeps settings, skills and transcripts.
+// EnvConfigDir is the variable with the folder of the CLI's settings, skills and transcripts.
 const EnvConfigDir = "CLAUDE_CONFIG_DIR"
 
-// A CellEnv is the whole environment of a CLI that is kept apart from the machine: a home of its own,
-// one endpoint for model calls, and nothing that it inherits. It spells the variables so that nobody else
-// has to.
+// A CellEnv is the whole environment of a CLI that is isolated from the machine: a home of its own,
+// one endpoint for model calls, no inherited variables. Only this type knows the names of the variables.
 type CellEnv struct {
 	// Path is where programs are found.
 	Path string
-	// Home, Config and Temp are the only places outside of the working directory where the CLI
-	// writes. Config holds settings, skills and transcripts.
+	// Home, Config and Temp are the only folders outside of the working directory that the CLI
+	// writes to. Config holds settings, skills and transcripts.
 	Home, Config, Temp string
 	// Endpoint is where model calls go.
 	Endpoint CellEndpoint
@@ -27,9 +26,9 @@ type CellEnv struct {
 
 // A CellEndpoint is the gateway as the CLI sees it.
 type CellEndpoint struct {
-	// URL is its address, and Token opens it and nothing else.
+	// URL is its address. Token is valid for this gateway only.
 	URL, Token string
-	// BedrockRegion makes the CLI speak as to Bedrock in this region; the gateway signs. Empty means
+	// BedrockRegion makes the CLI use the API of Bedrock in this region; the gateway signs. Empty means
 	// the Messages API.
 	BedrockRegion string
 }

@@ -56,11 +56,11 @@ type Client struct {
 	closeErr  error
 }
 
-// Connect starts the CLI and shakes hands with it. The context covers the start alone: it does not
-// end the conversation, [Client.Close] does. Nil options mean the zero value.
+// Connect starts the CLI and does the handshake. The context covers the start alone: only
+// [Client.Close] ends the conversation. Nil options mean the zero value.
 //
-// A wrong option is an [OptionError], a CLI that cannot be started a [LaunchError], one that ends
-// before it has answered a [ProcessError] or, if it said why, a [ResultError].
+// Errors are an [OptionError] for an invalid option and a [LaunchError] for a CLI that cannot be
+// started. A CLI that ends before it answers is a [ResultError] if it gave a reason, else a [ProcessError].
 func Connect(ctx context.Context, opts *Options) (*Client, error) {
 	o := Options{}
 	if opts != nil {
@@ -128,8 +128,8 @@ func (c *Client) warnShadowed() {
 	}
 }
 
-// Initialized is what the CLI said about itself in the handshake: commands, models, account,
-// version and capabilities.
+// Initialized returns the CLI's answer to the handshake: commands, models, account, version and
+// capabilities.
 func (c *Client) Initialized() *InitializeResult { return c.init.Load() }
 
 // Request sends a control request that has no method here and returns the payload of its answer.
@@ -140,8 +140,8 @@ func (c *Client) Request(ctx context.Context, subtype string, fields any) (json.
 	return reply.Response, err
 }
 
-// SetHooks replaces the hooks of the running conversation. A call that is under way is finished by
-// the hook it began with. A CLI that cannot do it gives [ErrTooOld], and the hooks stay as they were.
+// SetHooks replaces the hooks of the running conversation. A running call is finished by the hook it
+// began with. A CLI that cannot do it is [ErrTooOld], and the hooks stay as they were.
 func (c *Client) SetHooks(ctx context.Context, hooks []Hook) error {
 	if err := validateHooks(hooks); err != nil {
 		return err
@@ -263,8 +263,8 @@ func serverConfigs(servers map[string]MCPServer) (map[string]json.RawMessage, er
 	return configs, nil
 }
 
-// setServersWithPolicies hands over the servers that cannot stand on the command line. Those in this
-// process are named again, because the request replaces the servers of the handshake.
+// setServersWithPolicies sends the servers that the command line cannot carry. It names those in this
+// process again, because the request replaces the servers of the handshake.
 func (c *Client) setServersWithPolicies(ctx context.Context) error {
 	servers := map[string]MCPServer{}
 	for name, s := range c.opts.MCPServers {

@@ -21,7 +21,7 @@ import (
 // A conn speaks the line protocol with one process. It owns two goroutines, the reader and the
 // drain of standard error, and one for each request of the CLI that is being answered.
 //
-// The reader never waits for anybody: messages go to a queue that spills to disk, requests of the
+// The reader never blocks: messages go to a queue that spills to disk, requests of the
 // CLI are answered on goroutines of their own, answers to our requests are handed over by a channel
 // with room for them.
 type conn struct {
@@ -45,8 +45,8 @@ type conn struct {
 	// resulted is called at each result. It must not block.
 	resulted func()
 
-	// lazy is set while nobody decodes messages: then the reader need not check them, which for
-	// somebody who does is work that is done beside theirs.
+	// lazy is set while no consumer decodes messages: then the reader does not check them. For a
+	// consumer that does, the check runs in parallel to its work.
 	lazy atomic.Bool
 
 	skipped string // the last line of the open turn that did not begin like an object; for the reader alone
@@ -56,16 +56,16 @@ type conn struct {
 	mu         sync.Mutex
 	closing    bool           // the owner asked for the end
 	ready      bool           // initialize was answered
-	lastFailed *ResultMessage // an error result that nothing has followed
+	lastFailed *ResultMessage // an error result that is the last message so far
 	end        error          // why the connection ended; nil for an orderly end
 	gone       error          // what calls get that come too late, orderly end or not
 }
 
 // Tags of queue entries. Lines of the CLI have the tag of their [Line], which is far below.
 const (
-	tagMalformed uint64 = 1<<63 + iota // a line that is no JSON
+	tagMalformed uint64 = 1<<63 + iota // a line that is not JSON
 	tagTurnEnd                         // the payload is a turnMark
-	tagStreamEnd                       // Client.fed says how the stream of prompts ended
+	tagStreamEnd                       // Client.fed has the end of the stream of prompts
 )
 
 // read takes lines until the CLI has ended, then settles everything.
@@ -115,7 +115,7 @@ func (c *conn) take(line []byte) {
 	}
 }
 
-// malformed keeps a line that is no JSON as a message, except for the torn end of a CLI that died.
+// malformed keeps a line that is not JSON as a message, except for the torn end of a CLI that died.
 func (c *conn) malformed(line []byte, err error) {
 	if c.in.Last() {
 		c.log.Debug("claude: dropped a torn last line", "line", c.in.Number(), "bytes", len(line))
@@ -214,7 +214,7 @@ func (c *conn) push(tag uint64, item []byte) {
 }
 
 // settle runs when no more lines will come: it reaps the process, finds out why it ended, and
-// fails whatever still waits with that reason.
+// fails all pending calls with that reason.
 func (c *conn) settle(readErr error) {
 	if !errors.Is(readErr, io.EOF) {
 		_ = c.proc.Kill()
@@ -231,8 +231,8 @@ func (c *conn) settle(readErr error) {
 	close(c.done)
 }
 
-// setEnd notes why the connection ended, and returns what calls get that can have no answer any
-// more: a CLI that left by itself in good order is still no answer to them.
+// setEnd notes why the connection ended, and returns the error of calls that can have no answer any
+// more. They fail also after an orderly end of the CLI.
 func (c *conn) setEnd(err error, status ExitStatus) error {
 	gone := err
 	c.mu.Lock()
@@ -272,7 +272,7 @@ func (c *conn) reap() ExitStatus {
 	return status
 }
 
-// verdict says why the connection ended; nil means in good order.
+// verdict returns why the connection ended; nil means in good order.
 func (c *conn) verdict(readErr error, status ExitStatus) error {
 	c.mu.Lock()
 	closing, ready, failed := c.closing, c.ready, c.lastFailed

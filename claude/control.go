@@ -11,7 +11,7 @@ import (
 	"github.com/drover-agents/drover/advice"
 )
 
-// The methods in the control files ask the running CLI one thing each. All of them are safe for
+// Each method in the control files sends one request to the running CLI. All of them are safe for
 // concurrent use, end with their context, and fail with a [*ControlError] when the CLI refuses; a
 // CLI too old for a request refuses it as unsupported. Results with a Raw field keep the CLI's
 // whole answer there.
@@ -52,7 +52,7 @@ func readAnswer(subtype string, raw json.RawMessage, answer any) error {
 	return nil
 }
 
-// command asks the CLI for something that has no answer but yes or no.
+// command sends a request that has no answer but success or failure.
 func (c *Client) command(ctx context.Context, subtype string, fields any) error {
 	_, err := c.Request(ctx, subtype, fields)
 	return err
@@ -113,12 +113,12 @@ func (c *Client) CancelMessage(ctx context.Context, uuid string) (bool, error) {
 	return controlField[bool](ctx, c, "cancel_async_message", controlFields{"message_uuid": uuid}, "cancelled")
 }
 
-// SetHasSubscribers tells the CLI whether anybody watches.
+// SetHasSubscribers sets whether the session has viewers.
 func (c *Client) SetHasSubscribers(ctx context.Context, has bool) error {
 	return c.command(ctx, "set_has_subscribers", controlFields{"has_subscribers": has})
 }
 
-// StopTask stops a background task. The CLI does not tell whether the id was known.
+// StopTask stops a background task. The CLI does not report whether the id was known.
 func (c *Client) StopTask(ctx context.Context, taskID string) error {
 	return c.command(ctx, "stop_task", controlFields{"task_id": taskID})
 }

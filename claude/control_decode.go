@@ -51,8 +51,8 @@ func isFieldError(err error) bool {
 	return ok
 }
 
-// fillStruct consumes an object. It returns what is wrong with the first field that does not fit;
-// what is wrong with the text itself is in s.
+// fillStruct consumes an object. It returns the error of the first field that does not fit; an error
+// of the text itself is in s.
 func fillStruct(s *plainjson.Scanner, v reflect.Value, fields map[string]fieldPlan) error {
 	if !s.Object() {
 		return errFieldKind

@@ -8,10 +8,10 @@ import (
 	"time"
 )
 
-// A RewindResult says what rewinding files does, or did.
+// A RewindResult reports the changes of [Client.RewindFiles].
 type RewindResult struct {
 	CanRewind bool `json:"canRewind"`
-	// Error says why CanRewind is false.
+	// Error is why CanRewind is false.
 	Error string `json:"error"`
 	// FilesChanged is filled by a dry run.
 	FilesChanged []string `json:"filesChanged"`
@@ -20,8 +20,8 @@ type RewindResult struct {
 	SkippedLinks int      `json:"skippedLinks"`
 }
 
-// RewindFiles brings the files that the agent changed back to how they were before the user
-// message with the given uuid; with dryRun it only tells. It needs file checkpointing; without it
+// RewindFiles restores the files that the agent changed to their state before the user message with
+// the given uuid; with dryRun it only reports the changes. It needs file checkpointing; without it
 // the result has CanRewind false and the reason.
 func (c *Client) RewindFiles(ctx context.Context, userMessageID string, dryRun bool) (RewindResult, error) {
 	return controlRequest[RewindResult](ctx, c, "rewind_files", withField(controlFields{"user_message_id": userMessageID}, "dry_run", dryRun))
@@ -52,7 +52,7 @@ func (c *Client) ReadFile(ctx context.Context, path string, opt ReadFileOptions)
 	return controlRequest[FileContents](ctx, c, "read_file", withField(f, "encoding", opt.Encoding))
 }
 
-// SeedReadState tells the CLI that the model knows the file as of mtime, so that it may edit it
+// SeedReadState declares to the CLI that the model knows the file as of mtime, so that it may edit it
 // without reading it first.
 func (c *Client) SeedReadState(ctx context.Context, path string, mtime time.Time) error {
 	return c.command(ctx, "seed_read_state", controlFields{"path": path, "mtime": milliseconds(mtime)})

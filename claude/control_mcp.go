@@ -19,7 +19,7 @@ type MCPServerStatus struct {
 	Config    json.RawMessage `json:"config"`
 	Transport string          `json:"transport"`
 	Scope     string          `json:"scope"`
-	// Source says where the server comes from: "sdk", "plugin", "user", "project", ... Base trust
+	// Source is where the server comes from: "sdk", "plugin", "user", "project", ... Base trust
 	// on it, not on the name.
 	Source string          `json:"source"`
 	Tools  []MCPToolStatus `json:"tools"`
@@ -39,7 +39,7 @@ type MCPToolStatus struct {
 	Meta        map[string]json.RawMessage `json:"_meta"`
 }
 
-// MCPToolHints are a tool's annotations; nil means that the server did not say.
+// MCPToolHints are a tool's annotations; nil means that the server sent none.
 type MCPToolHints struct {
 	ReadOnly    *bool `json:"readOnly"`
 	Destructive *bool `json:"destructive"`
@@ -61,7 +61,7 @@ func (c *Client) ToggleMCP(ctx context.Context, server string, enabled bool) err
 	return c.command(ctx, "mcp_toggle", controlFields{"serverName": server, "enabled": enabled})
 }
 
-// An MCPServersChange says what became of a new set of servers.
+// An MCPServersChange is the outcome of a new set of servers.
 type MCPServersChange struct {
 	Added   []string `json:"added"`
 	Removed []string `json:"removed"`
@@ -125,8 +125,8 @@ func (c *Client) ReadMCPResource(ctx context.Context, server, uri string) ([]MCP
 	return controlField[[]MCPResource](ctx, c, "mcp_read_resource", controlFields{"serverName": server, "uri": uri}, "contents")
 }
 
-// SetMCPPermissionMode makes the calls to one server follow [ModeDefault] or [ModeAuto] whatever
-// the session's mode is; the empty mode takes that back. The string returned is a warning, such as
+// SetMCPPermissionMode sets [ModeDefault] or [ModeAuto] for the calls to one server, in place of the
+// session's mode; the empty mode removes the setting. The string returned is a warning, for example
 // that the server is not known yet.
 func (c *Client) SetMCPPermissionMode(ctx context.Context, server string, mode PermissionMode) (string, error) {
 	f := controlFields{"serverName": server, "mode": nil}

@@ -9,7 +9,7 @@ import (
 
 // ReloadPluginsOptions configures [Client.ReloadPlugins]. The zero value reloads at once.
 type ReloadPluginsOptions struct {
-	// HoldOnCacheImpact keeps the new plugins back where they would spoil the prompt cache.
+	// HoldOnCacheImpact keeps the new plugins back where they would invalidate the prompt cache.
 	HoldOnCacheImpact bool
 	// AddPlugins marshals to the list of plugins to add. Nil adds none.
 	AddPlugins any
@@ -17,7 +17,7 @@ type ReloadPluginsOptions struct {
 	RefuseIfBusy bool
 }
 
-// A PluginReload says what there is after a reload.
+// A PluginReload is the state after a reload.
 type PluginReload struct {
 	Commands   []SlashCommand    `json:"commands"`
 	Agents     []AgentInfo       `json:"agents"`
@@ -49,10 +49,9 @@ func (c *Client) ReloadPlugins(ctx context.Context, opt ReloadPluginsOptions) (P
 	return controlRequest[PluginReload](ctx, c, "reload_plugins", f)
 }
 
-// ReloadSkills reads the skills again and lists them. The CLI does not watch their folders. A tool that
-// writes a skill and calls this before it returns its result gives the skill to the model in its very
-// next request, in the same turn. Only the folders count that the options name, by SettingSources or
-// Plugins, and with Options.Skills only the names that it has.
+// ReloadSkills reads the skills again and lists them. The CLI does not watch their folders. If a tool
+// writes a skill and calls ReloadSkills before it returns, the model has the skill in its next request,
+// in the same turn. The folders are those of SettingSources and Plugins; Options.Skills limits the names.
 func (c *Client) ReloadSkills(ctx context.Context) ([]SlashCommand, error) {
 	return controlField[[]SlashCommand](ctx, c, "reload_skills", nil, "skills")
 }

@@ -7,7 +7,7 @@ import (
 	"encoding/json"
 )
 
-// ContextUsage says what fills the model's context window. All counts are tokens.
+// ContextUsage is the content of the model's context window. All counts are tokens.
 type ContextUsage struct {
 	Categories           []ContextCategory `json:"categories"`
 	TotalTokens          int               `json:"totalTokens"`
@@ -58,8 +58,8 @@ type ContextAPIUsage struct {
 	CacheReadInputTokens     int `json:"cache_read_input_tokens"`
 }
 
-// ContextUsage asks what fills the context window. Detail is "" for the CLI's default, "summary"
-// or "full".
+// ContextUsage returns the content of the context window. Detail is "" for the CLI's default,
+// "summary" or "full".
 func (c *Client) ContextUsage(ctx context.Context, detail string) (ContextUsage, error) {
 	return controlRequest[ContextUsage](ctx, c, "get_context_usage", withField(controlFields{}, "detail", detail))
 }
@@ -92,9 +92,9 @@ func (c *Client) SessionCost(ctx context.Context) (string, error) {
 	return controlField[string](ctx, c, "get_session_cost", nil, "text")
 }
 
-// A SettingsReport says which settings are in force.
+// A SettingsReport lists the settings in force.
 type SettingsReport struct {
-	// Effective is what all sources make together.
+	// Effective is the merge of all sources.
 	Effective json.RawMessage  `json:"effective"`
 	Sources   []SettingsSource `json:"sources"`
 	Applied   AppliedSettings  `json:"applied"`
@@ -116,13 +116,13 @@ type AppliedSettings struct {
 	Effort *string `json:"effort"`
 }
 
-// Settings asks which settings are in force.
+// Settings returns the settings in force.
 func (c *Client) Settings(ctx context.Context) (SettingsReport, error) {
 	return controlRequest[SettingsReport](ctx, c, "get_settings", nil)
 }
 
-// ApplyFlagSettings changes settings as if they had been given at launch. A nil value of a key
-// takes it back. The CLI refuses them all if one is invalid.
+// ApplyFlagSettings changes settings as if they had been given at launch. A nil value removes its
+// key. The CLI refuses them all if one is invalid.
 func (c *Client) ApplyFlagSettings(ctx context.Context, settings any) error {
 	return c.command(ctx, "apply_flag_settings", controlFields{"settings": settings})
 }

@@ -48,11 +48,11 @@ func (c *Client) send(ctx context.Context, prompt Prompt) (int, error) {
 var ErrReading = advice.Wrap(errors.New("claude: the messages of this client are being read already"), "leave that loop first; inside of it, use Client.Send and read the answer there")
 
 // Messages yields the messages of the conversation until it ends: when the client is closed, or
-// the CLI ends. A [TurnEnd] stands where a turn is over. An error is the last pair; an orderly end
+// the CLI ends. A [TurnEnd] marks the end of a turn. An error is the last pair; an orderly end
 // has none. Messages that arrived before Close are still delivered.
 //
-// Breaking out of the loop closes the client. The CLI is never held up by a slow loop, and memory
-// stays bounded: what waits beyond Options.MaxBufferedBytes waits on disk.
+// Breaking out of the loop closes the client. A slow loop never delays the CLI, and memory stays
+// bounded: messages beyond Options.MaxBufferedBytes wait on disk.
 func (c *Client) Messages() iter.Seq2[Message, error] {
 	return func(yield func(Message, error) bool) {
 		if !c.reader.TryLock() {
@@ -76,8 +76,8 @@ func (c *Client) Messages() iter.Seq2[Message, error] {
 	}
 }
 
-// Lines is Messages without the decoding: each line of the CLI with its type, to be decoded by who
-// needs it. It has no TurnEnd; a line that is no JSON has no type.
+// Lines is Messages without the decoding: each line of the CLI with its type, to be decoded on
+// demand. It has no TurnEnd; a line that is not JSON has no type.
 func (c *Client) Lines() iter.Seq2[Line, error] {
 	return func(yield func(Line, error) bool) {
 		if !c.reader.TryLock() {
@@ -106,7 +106,7 @@ func (c *Client) Lines() iter.Seq2[Line, error] {
 	}
 }
 
-// lineOf is the line of an entry. One that is no JSON has no type.
+// lineOf is the line of an entry. A line that is not JSON has no type.
 func lineOf(item spill.Item) Line {
 	if item.Tag == tagMalformed {
 		return Line{raw: item.Data}
@@ -185,7 +185,7 @@ func (c *Client) Turn(ctx context.Context, prompt Prompt) iter.Seq2[Message, err
 			return
 		}
 		if prompt.NoTurn {
-			return // nothing will answer it
+			return // there is no answer to a prompt with NoTurn
 		}
 		for {
 			m, err := c.next(ctx)
@@ -207,8 +207,8 @@ func (c *Client) Turn(ctx context.Context, prompt Prompt) iter.Seq2[Message, err
 	}
 }
 
-// turnError says why no more messages of a turn came. A turn whose context has ended is
-// interrupted, and what it still says is dropped up to its end, so that the next turn starts clean.
+// turnError returns why no more messages of a turn came. A turn whose context has ended is
+// interrupted, and its remaining messages are dropped, so that the next turn starts clean.
 func (c *Client) turnError(ctx context.Context, number int, err error) error {
 	if errors.Is(err, io.EOF) {
 		return c.conn.goneError()
@@ -248,7 +248,7 @@ func Query(ctx context.Context, prompt string, opts *Options) iter.Seq2[Message,
 	}
 }
 
-// dispose closes a client whose messages nobody can ask for any more, with what waits on disk.
+// dispose closes a client that has no reader any more, and drops the messages on disk.
 func (c *Client) dispose() {
 	_ = c.Close()
 	c.conn.queue.Discard()

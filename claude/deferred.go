@@ -20,15 +20,15 @@ import (
 // started: before the handshake, without the hooks of the handshake. With awaitInitialize it waits. The
 // oldest tested CLI does not know the flag.
 //
-// So a conversation goes on without the marks of deferred calls where this program lays it out, and is
-// refused where the CLI would find one in its own files. A program that passes the flag itself is asked
-// about the calls by its hooks.
+// So a conversation that this program writes to disk has no marks of deferred calls, and one with such a
+// mark in the CLI's own files is refused. A program that passes the flag itself decides about the calls
+// in its hooks.
 const (
 	awaitInitialize = "--await-initialize"
-	// resumeInterrupted makes a resumed CLI go on with a turn that was cut off, just as early.
+	// resumeInterrupted makes a resumed CLI continue a turn that was cut off, also before the handshake.
 	resumeInterrupted = "CLAUDE_CODE_RESUME_INTERRUPTED_TURN"
-	// disableCron keeps the CLI from sending prompts of a schedule. The oldest tested CLI sends those that are due
-	// just as early.
+	// disableCron keeps the CLI from sending prompts of a schedule. The oldest tested CLI sends due prompts
+	// before the handshake.
 	disableCron = "CLAUDE_CODE_DISABLE_CRON"
 )
 
@@ -44,8 +44,8 @@ func (o *Options) startsByItself() bool {
 	return err == nil && !isOff(text)
 }
 
-// launchEnviron is the environment of the CLI. Without a word from the options, a schedule in the working directory is
-// not obeyed: an agent may have written it, and the hooks are not there when its first prompt is sent.
+// launchEnviron is the environment of the CLI. Unless the options set it, a schedule in the working directory is
+// ignored: an agent may have written it, and its first prompt is sent before the hooks are registered.
 func (o *Options) launchEnviron() []string {
 	env := o.Environ()
 	if o.environ(disableCron) == "" && hasSchedule(o.Dir) {

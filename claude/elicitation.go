@@ -81,18 +81,17 @@ func serveElicitation(ctx context.Context, log *slog.Logger, fn ElicitationHandl
 	})
 }
 
-// guarded returns the result of fn, or fallback if fn fails or panics; both are logged under the
-// name of who was called.
-func guarded(ctx context.Context, log *slog.Logger, who string, fallback json.RawMessage, fn func() (json.RawMessage, error)) (answer json.RawMessage) {
+// guarded returns the result of fn, or fallback if fn fails or panics; both are logged under name.
+func guarded(ctx context.Context, log *slog.Logger, name string, fallback json.RawMessage, fn func() (json.RawMessage, error)) (answer json.RawMessage) {
 	defer func() {
 		if p := recover(); p != nil {
-			log.ErrorContext(ctx, who+" panicked", "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+			log.ErrorContext(ctx, name+" panicked", "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
 			answer = fallback
 		}
 	}()
 	answer, err := fn()
 	if err != nil {
-		log.ErrorContext(ctx, who+" failed", "error", err)
+		log.ErrorContext(ctx, name+" failed", "error", err)
 		return fallback
 	}
 	return answer

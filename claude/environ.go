@@ -12,10 +12,9 @@ import (
 // Version is the version of this library, as the CLI reports it to the model's service.
 const Version = "0.1.0"
 
-// notInherited are variables of the caller that must not reach the CLI: CLAUDECODE makes it think
-// it is nested, CLAUDE_CODE_ENTRYPOINT and CLAUDE_AGENT_SDK_VERSION would name somebody else,
-// NODE_OPTIONS changes how a script CLI runs, and the variable of interrupted turns makes a resumed CLI
-// work before it has its hooks.
+// notInherited are variables of the caller that must not reach the CLI. CLAUDECODE makes the CLI act
+// as nested, CLAUDE_CODE_ENTRYPOINT and CLAUDE_AGENT_SDK_VERSION name another program, NODE_OPTIONS
+// changes how a script CLI runs, and resumeInterrupted makes a resumed CLI work before it has its hooks.
 var notInherited = []string{"CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT", "CLAUDE_AGENT_SDK_VERSION", "NODE_OPTIONS", resumeInterrupted}
 
 // variables is an environment under construction. On Windows a name is the same in capitals and

@@ -39,7 +39,7 @@ var (
 // error result is reported as a [ResultError] instead.
 type ProcessError struct {
 	Status ExitStatus
-	// During says what was going on: "initialize", "a turn" or "idle".
+	// During reports what was going on: "initialize", "a turn" or "idle".
 	During string
 	// After is the time from launch to end.
 	After time.Duration

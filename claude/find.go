@@ -25,7 +25,7 @@ const (
 	installCommand = "npm install --global @anthropic-ai/claude-code@" + PinnedVersion
 )
 
-// Places that [Find] looks at, in this order.
+// Sources that [Find] searches, in this order.
 const (
 	FoundExplicit  = "explicit path"           // FindOptions.Path
 	FoundVariable  = EnvCLI                    // the environment variable
@@ -34,7 +34,7 @@ const (
 	FoundWellKnown = "usual place of installs" // ~/.local/bin and the like
 )
 
-// FindOptions says where [Find] looks. The zero value is ready to use.
+// FindOptions configures [Find]. The zero value is ready to use.
 type FindOptions struct {
 	// Path is the CLI to use, and the only one that is looked at. A name without a directory is
 	// looked up in PATH. Default: search.
@@ -42,7 +42,7 @@ type FindOptions struct {
 	// Dir is where the search for a project's own install begins; it goes upward to the
 	// directory that holds go.mod or .git. Default: the current directory.
 	Dir string
-	// Avoid is a folder in which agents work. A project's own install in it is passed over: an agent may
+	// Avoid is a folder in which agents work. A project's own install in it is skipped: an agent may
 	// have put it there. Default: none.
 	Avoid string
 	// Env is the environment that DROVER_CLAUDE, PATH and HOME are taken from, last entry wins.
@@ -56,10 +56,10 @@ type Found struct {
 	Source string // one of the Found constants
 }
 
-// Find looks for the CLI: FindOptions.Path, the variable DROVER_CLAUDE, the project's own install
-// in .drover/bin, PATH, and the places where its installers put it. A path that was named
-// explicitly, by the first two, is never replaced by another one. Find starts nothing and
-// remembers nothing. Its errors are [*LaunchError]s with [ErrCLINotFound] or [ErrNotExecutable].
+// Find searches for the CLI in FindOptions.Path, the variable DROVER_CLAUDE, the project's own install
+// in .drover/bin, PATH, and the folders of its installers. If one of the first two is set, only that
+// path is tried. Find starts no program and keeps no state. Its errors are [*LaunchError]s with
+// [ErrCLINotFound] or [ErrNotExecutable].
 func Find(o FindOptions) (Found, error) {
 	f := finder{goos: runtime.GOOS, env: o.Env, avoid: o.Avoid}
 	if f.env == nil {
@@ -94,7 +94,7 @@ func (f *finder) getenv(name string) string {
 	return ""
 }
 
-// named takes the CLI that somebody asked for, or says what is wrong with it.
+// named returns the CLI at an explicit path, or why it cannot be used.
 func (f *finder) named(path, source string) (Found, error) {
 	if !strings.ContainsAny(path, `/\`) {
 		for _, candidate := range f.onPath(path) {
@@ -117,20 +117,20 @@ func (f *finder) named(path, source string) (Found, error) {
 	return Found{abs, source}, nil
 }
 
-// search goes through the places in order.
+// search tries the sources in order.
 func (f *finder) search(dir string) (Found, error) {
-	places := []struct {
+	sources := []struct {
 		source     string
 		candidates func() []string
 	}{
 		{FoundProject, func() []string { return f.inProject(dir) }},
 		{FoundPath, func() []string { return f.onPath("claude") }},
-		{FoundWellKnown, func() []string { return wellKnownPlaces(f.goos, f.home()) }},
+		{FoundWellKnown, func() []string { return wellKnownPaths(f.goos, f.home()) }},
 	}
-	for _, place := range places {
-		for _, path := range place.candidates() {
-			if f.usable(path) && !(place.source == FoundProject && f.replaceable(path)) {
-				return Found{path, place.source}, nil
+	for _, s := range sources {
+		for _, path := range s.candidates() {
+			if f.usable(path) && !(s.source == FoundProject && f.replaceable(path)) {
+				return Found{path, s.source}, nil
 			}
 		}
 	}
@@ -171,7 +171,7 @@ func (f *finder) replaceable(path string) bool {
 	return true
 }
 
-// realPath is path without links, or path itself where that cannot be told.
+// realPath is path without links, or path itself if the links cannot be resolved.
 func realPath(path string) string {
 	if real, err := filepath.EvalSymlinks(path); err == nil {
 		return real
@@ -218,7 +218,7 @@ func isRoot(dir string) bool {
 }
 
 // onPath lists the candidates called name in the directories of PATH. Relative directories are
-// left out, as os/exec does: what they hold depends on where one happens to be.
+// left out, as os/exec does: their content depends on the current directory.
 func (f *finder) onPath(name string) []string {
 	var found []string
 	for _, dir := range filepath.SplitList(f.getenv("PATH")) {
@@ -239,7 +239,7 @@ func (f *finder) home() string {
 	return f.getenv("HOME")
 }
 
-// checkProgram says what is wrong with the CLI at path, if anything.
+// checkProgram returns why the CLI at path cannot be started, or nil.
 func checkProgram(goos, path string) error {
 	err := launch.CheckProgram(path)
 	switch {

@@ -180,7 +180,7 @@ func TestRow50WindowsShims(t *testing.T) {
 func TestWindowsNames(t *testing.T) {
 	got := map[string][]string{
 		"name": programNames("windows", "claude"), "exe": programNames("windows", "claude.EXE"),
-		"places": wellKnownPlaces("windows", `C:\Users\x`), "no home": wellKnownPlaces("windows", ""),
+		"places": wellKnownPaths("windows", `C:\Users\x`), "no home": wellKnownPaths("windows", ""),
 	}
 	want := map[string][]string{
 		"name": {"claude.exe", "claude.com"}, "exe": {"claude.EXE"},

@@ -41,14 +41,13 @@ func CLIVersion(ctx context.Context, path string, env []string) (string, error) 
 	}
 	match := versionPattern().FindString(string(out))
 	if status != (ExitStatus{}) || match == "" {
-		said := strings.TrimSpace(string(bytes.Join([][]byte{out, errs}, []byte(" "))))
-		return "", versionError(path, fmt.Errorf("--version gave no version number (%s): %.200q", status, said))
+		text := strings.TrimSpace(string(bytes.Join([][]byte{out, errs}, []byte(" "))))
+		return "", versionError(path, fmt.Errorf("--version gave no version number (%s): %.200q", status, text))
 	}
 	return strings.TrimPrefix(strings.TrimSpace(match), "v"), nil
 }
 
-// versionCommand does not depend on the working directory, unless the path does: that it is gone is no
-// fault of the CLI.
+// versionCommand does not depend on the working directory, which may be gone, unless the path does.
 func versionCommand(path string, env []string) Command {
 	cmd := Command{Path: path, Args: []string{"--version"}, Env: env}
 	if filepath.IsAbs(path) {

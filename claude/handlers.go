@@ -32,7 +32,7 @@ type service struct {
 	run func() cliAnswer
 	// safe gives the answer if run does not return: it panicked, or a callback ended its goroutine.
 	safe func() cliAnswer
-	// sent, if set, is called when the answer stands in the line to the CLI, ahead of all later ones.
+	// sent, if set, is called when the answer is queued for the CLI, ahead of all later ones.
 	sent func()
 }
 
@@ -58,9 +58,9 @@ func newHandlerTable() *handlerTable {
 // maxIdle is how many goroutines are kept for the next requests.
 const maxIdle = 16
 
-// start runs a handler on a goroutine of its own, one that has done its work before if there is
-// one: a fresh goroutine spends more time on growing its stack than most hooks on their answer. It
-// is called between begin and the end of the handler.
+// start runs a handler on a goroutine of its own, an idle one if possible: a fresh goroutine spends
+// more time on growing its stack than most hooks on their answer. It is called between begin and the
+// end of the handler.
 func (t *handlerTable) start(handler func()) {
 	select {
 	case t.next <- handler:
@@ -87,8 +87,8 @@ func (t *handlerTable) work(handler func()) {
 	}
 }
 
-// A handling is one request being answered. Its address tells it from a later request that the CLI
-// gave the same id.
+// A handling is one request being answered. Its address distinguishes it from a later request with
+// the same id.
 type handling struct {
 	ctx    context.Context
 	cancel context.CancelFunc
@@ -158,8 +158,8 @@ func (t *handlerTable) wait(limit time.Duration) bool {
 	}
 }
 
-// request answers a request of the CLI on a goroutine of its own. What must happen in the order of
-// the lines happens here, in prepare.
+// request answers a request of the CLI on a goroutine of its own. It calls prepare itself, for the
+// work that must happen in the order of the lines.
 func (c *conn) request(head lineHead) {
 	r := cliRequest{ID: head.requestID, Subtype: head.bodySubtype, Body: head.body}
 	h, ok := c.asked.begin(r.ID)

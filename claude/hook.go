@@ -20,7 +20,7 @@ import (
 //
 // A callback that returns an error or panics never ends the run: the failure is logged, and the
 // CLI gets the safe answer. That is a denial for PreToolUse, PermissionRequest and PreModelSwitch,
-// and "no opinion" for all other events. The text of the error stays in the log; the model reads
+// and no decision for all other events. The text of the error stays in the log; the model reads
 // only that the hook failed.
 type Hook struct {
 	// Event is the moment.
@@ -36,21 +36,21 @@ type Hook struct {
 	// which is to go on.
 	OnFailure HookFailure
 	// Func is the callback. It gets the input type of Event and returns an output type of Event,
-	// or nil for "no opinion".
+	// or nil for no decision.
 	Func HookFunc
 }
 
 // A HookFunc is the untyped form of a hook's callback.
 type HookFunc func(ctx context.Context, in HookInput) (HookOutput, error)
 
-// A HookFailure tells the CLI what to do when a hook's answer is unusable.
+// A HookFailure is what the CLI does when a hook's answer is unusable.
 type HookFailure string
 
 // What the CLI does after a failed hook.
 const (
-	// FailContinue takes the failed answer for "no opinion".
+	// FailContinue takes the failed answer for no decision.
 	FailContinue HookFailure = "continue"
-	// FailBlock blocks the action. It needs a CLI that says that it supports it.
+	// FailBlock blocks the action. It needs a CLI that reports support for it.
 	FailBlock HookFailure = "block"
 )
 
@@ -72,8 +72,8 @@ func On[In interface {
 	return h
 }
 
-// DecodeHookInput decodes the input of a hook call, whatever its event. An event that this version
-// does not know gives an [*UnknownHookInput]. A field of an unexpected kind is left zero; Raw has it.
+// DecodeHookInput decodes the input of a hook call of any event. An event that this version does not
+// know gives an [*UnknownHookInput]. A field of an unexpected kind is left zero; Raw has it.
 // The result keeps data; do not change it afterwards.
 func DecodeHookInput(data []byte) (HookInput, error) {
 	var head UnknownHookInput
@@ -100,7 +100,7 @@ func decodeHookInput(event HookEvent, data []byte) (HookInput, error) {
 }
 
 // serve calls the hook and returns the JSON that answers the CLI. It never panics, and always
-// returns a JSON object; what goes wrong becomes the safe answer. It keeps input.
+// returns a JSON object; failures become the safe answer. It keeps input.
 func (h *Hook) serve(ctx context.Context, log *slog.Logger, input json.RawMessage) (answer json.RawMessage) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -131,10 +131,10 @@ func (h *Hook) call(ctx context.Context, log *slog.Logger, input json.RawMessage
 	return encodeHookOutput(out)
 }
 
-var errIncomplete = errors.New("it does not say what is to be decided")
+var errIncomplete = errors.New("a field that the decision needs is missing")
 
-// decode returns the callback's input. A gate is not asked about a call that is not wholly
-// understood; for other events, what could be read is enough.
+// decode returns the callback's input. For events that decide about a call, an unreadable field is an
+// error; other callbacks get the fields that could be read.
 func (h *Hook) decode(ctx context.Context, log *slog.Logger, input json.RawMessage) (HookInput, error) {
 	in, err := decodeHookInput(h.Event, input)
 	info := hookEvents[h.Event]
@@ -153,11 +153,11 @@ func (h *Hook) decode(ctx context.Context, log *slog.Logger, input json.RawMessa
 	return in, nil
 }
 
-// safeAnswer is what the CLI is told when the callback could not be used.
+// safeAnswer is the answer to the CLI when the callback failed.
 func (h *Hook) safeAnswer() json.RawMessage {
 	info := hookEvents[h.Event]
 	if info == nil || info.denial == nil {
-		return noOpinion
+		return noDecision
 	}
 	reason := fmt.Sprintf(hookFailed, h.Event)
 	if h.Matcher != "" {

@@ -7,9 +7,9 @@ type HookEvent string
 
 // The hook events of the CLI.
 //
-// What the CLI was seen to do with SDK callbacks for each of them, on 2.1.325 and on 2.1.197, and
-// what a matcher of the event is compared with ("-": the event takes no matcher and the CLI
-// ignores one). "yes" means that the callback was called.
+// The table has the observed behaviour of 2.1.325 and 2.1.197 with SDK callbacks, and the value that a
+// matcher of the event is compared with ("-": the event takes no matcher and the CLI ignores one).
+// "yes" means that the callback was called.
 //
 //	event                2.1.325  2.1.197  matcher         remark
 //	PreToolUse           yes      yes      tool name
@@ -84,14 +84,14 @@ const (
 // A hookEventInfo is what the library knows of one event.
 type hookEventInfo struct {
 	newInput func() HookInput
-	// noMatcher: the CLI ignores a matcher, so that one given would be a filter that does not filter.
+	// noMatcher: the CLI ignores a matcher, so that it would not filter.
 	noMatcher bool
 	// complete reports whether the input holds what a gate needs to decide; nil means always.
 	complete func(HookInput) bool
-	// denial is the answer of a failed callback; empty means "no opinion".
+	// denial is the answer of a failed callback; empty means no decision.
 	denial func(reason string) HookOutput
-	// calledFor limits the values of what the matcher is compared with for which the CLI calls
-	// callbacks at all; nil means all of them, an empty list none.
+	// calledFor are the values of the matched field for which the CLI calls callbacks; nil means all, an
+	// empty list none.
 	calledFor []string
 	// since is the first known version that calls callbacks for the event; empty means all.
 	since string

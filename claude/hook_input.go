@@ -4,7 +4,7 @@ package claude
 
 import "encoding/json"
 
-// A HookInput is what the CLI tells a hook: a pointer to one of the Input types of this package,
+// A HookInput is the CLI's input to a hook: a pointer to one of the Input types of this package,
 // such as [*PreToolUseInput], or [*UnknownHookInput].
 type HookInput interface {
 	hookEvent() HookEvent
@@ -24,13 +24,13 @@ type HookCommon struct {
 	AgentID   string     `json:"agent_id"`
 	AgentType string     `json:"agent_type"`
 	Effort    HookEffort `json:"effort"`
-	// Raw is the whole input as the CLI sent it, with the fields that have no place here.
+	// Raw is the whole input as the CLI sent it, with the fields that this package does not know.
 	Raw json.RawMessage `json:"-"`
 }
 
 func (c *HookCommon) common() *HookCommon { return c }
 
-// HookEffort is the thinking effort in force; Level is "" where the CLI did not say.
+// HookEffort is the thinking effort in force; Level is "" if the CLI did not send it.
 type HookEffort struct {
 	Level string `json:"level"`
 }
@@ -92,7 +92,7 @@ type HookToolCall struct {
 	ToolResponse json.RawMessage `json:"tool_response"`
 }
 
-// PermissionRequestInput is the input of the PermissionRequest event: the rules say "ask". The CLI
+// PermissionRequestInput is the input of the PermissionRequest event: the rules require a question. The CLI
 // asks [CanUseTool] at the same moment; the first answer decides.
 type PermissionRequestInput struct {
 	HookCommon

@@ -12,7 +12,7 @@ import (
 )
 
 // A HookOutput is a hook's answer: a pointer to one of the Output types of this package, such as
-// [*PreToolUseOutput]. A nil pointer, and the zero value, mean "no opinion".
+// [*PreToolUseOutput]. A nil pointer, and the zero value, mean no decision.
 type HookOutput interface {
 	hookEvent() HookEvent
 	control() *HookControl
@@ -26,7 +26,7 @@ type HookControl struct {
 	// StopReason is shown when StopRun is set.
 	StopReason string
 	// Decision is the older way to block or approve; Reason goes with it. On Stop, DecisionBlock keeps the
-	// agent going and Reason tells it why.
+	// agent working and Reason is sent to the model.
 	Decision HookDecision
 	Reason   string
 	// SystemMessage is shown to the user, not to the model.
@@ -34,7 +34,7 @@ type HookControl struct {
 	SuppressOutput bool
 	// TerminalSequence is written to the terminal by an interactive CLI.
 	TerminalSequence string
-	// Async lets the action go on at once, whatever the rest of the answer says.
+	// Async lets the action continue at once; the rest of the answer is ignored.
 	Async bool
 	// AsyncTimeout goes with Async. Zero means the CLI's default.
 	AsyncTimeout time.Duration
@@ -133,7 +133,7 @@ type PermissionRequestOutput struct {
 // PermissionDeniedOutput answers a PermissionDenied hook.
 type PermissionDeniedOutput struct {
 	HookControl `json:"-"`
-	// Retry tells the model that it may try the call again.
+	// Retry informs the model that it may try the call again.
 	Retry bool `json:"retry,omitzero"`
 }
 
@@ -159,8 +159,8 @@ type StopOutput struct {
 	AdditionalContext string `json:"additionalContext,omitzero"`
 }
 
-// BlockStop keeps the agent going; reason tells it what is still to be done. The CLI ends the turn
-// after nine blocks in a row.
+// BlockStop keeps the agent working; reason states for the model what is still to be done. The CLI ends
+// the turn after nine blocks in a row.
 func BlockStop(reason string) *StopOutput {
 	return &StopOutput{HookControl: HookControl{Decision: DecisionBlock, Reason: reason}}
 }
@@ -168,7 +168,7 @@ func BlockStop(reason string) *StopOutput {
 // encodeHookOutput returns the JSON of out for a hook of the given event.
 func encodeHookOutput(out HookOutput) (json.RawMessage, error) {
 	if isNil(out) {
-		return noOpinion, nil
+		return noDecision, nil
 	}
 	c := *out.control()
 	if c.Async {
@@ -179,15 +179,15 @@ func encodeHookOutput(out HookOutput) (json.RawMessage, error) {
 		return answer, err
 	}
 	var specific json.RawMessage
-	if len(answer) > len(noOpinion) {
+	if len(answer) > len(noDecision) {
 		specific = answer[len(specificKey) : len(answer)-1]
 	}
 	return plainjson.Marshal(c.wire(specific))
 }
 
-var noOpinion = json.RawMessage("{}")
+var noDecision = json.RawMessage("{}")
 
-// isNil reports whether v holds nothing, or a nil pointer.
+// isNil reports whether v is nil or holds a nil pointer.
 func isNil(v any) bool {
 	if v == nil {
 		return true
@@ -226,9 +226,9 @@ func (c HookControl) wire(specific json.RawMessage) hookWire {
 
 const specificKey = `{"hookSpecificOutput":`
 
-// specificAnswer returns an answer that holds nothing but the hookSpecificOutput of out: the JSON
-// fields of the output type with the event's name in front. It is built in place, because this is
-// the way of nearly every answer.
+// specificAnswer returns an answer with only the hookSpecificOutput of out: the JSON fields of the
+// output type with the event's name in front. It is built in place: nearly every
+// answer takes this path.
 func specificAnswer(out HookOutput) (json.RawMessage, error) {
 	var b bytes.Buffer
 	b.Grow(256)
@@ -243,7 +243,7 @@ func specificAnswer(out HookOutput) (json.RawMessage, error) {
 	}
 	answer := b.Bytes()
 	if string(answer[start:]) == "{}\n" {
-		return noOpinion, nil
+		return noDecision, nil
 	}
 	answer[start] = ','         // was the brace that opens the fields
 	answer[len(answer)-1] = '}' // was the encoder's newline

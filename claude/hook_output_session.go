@@ -95,7 +95,7 @@ type WorktreeCreateOutput struct {
 	WorktreePath string `json:"worktreePath,omitzero"`
 }
 
-// The outputs below carry nothing but what every hook may answer.
+// The outputs below have only the fields of [HookControl].
 type (
 	// StopFailureOutput answers a StopFailure hook.
 	StopFailureOutput struct {

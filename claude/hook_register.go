@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// validateHooks returns what is wrong with the hooks, as joined OptionErrors. It needs no CLI: a
-// callback is refused here only if no known version calls it.
+// validateHooks returns the faults of the hooks, as joined OptionErrors. It needs no CLI: a callback
+// is refused here only if no known version calls it.
 func validateHooks(hooks []Hook) error {
 	var errs []error
 	for i, h := range hooks {
@@ -58,8 +58,8 @@ func (h *Hook) timeoutProblem() string {
 	return ""
 }
 
-// matcherProblem finds matchers that the CLI would take without a word and then ignore (events
-// without a matcher) or never match (a broken expression).
+// matcherProblem finds matchers that the CLI would accept and then silently ignore (events without a
+// matcher) or never match (a broken expression).
 func (h *Hook) matcherProblem(info *hookEventInfo) string {
 	if h.Matcher == "" || h.Matcher == "*" {
 		return ""
@@ -88,7 +88,7 @@ func brokenExpression(expr string) error {
 	return err
 }
 
-// neverCalled says why a callback of this event would wait for ever, or "".
+// neverCalled returns why a callback of this event would never be called, or "".
 func (h *Hook) neverCalled(info *hookEventInfo) string {
 	switch {
 	case info.calledFor == nil:
@@ -116,7 +116,7 @@ func (h *Hook) mayMatch(value string) bool {
 }
 
 // validateHooksFor returns the hooks that a CLI of the given version is known never to call. An
-// empty version stands for a CLI that does not tell its version, which is an old one.
+// empty version means a CLI that does not report its version, which is an old one.
 func validateHooksFor(version string, hooks []Hook) error {
 	var errs []error
 	for i, h := range hooks {
@@ -135,7 +135,7 @@ func validateHooksFor(version string, hooks []Hook) error {
 // it and the one named there are unknown and get the benefit of the doubt.
 const neverCalledBy = "2.1.197"
 
-// olderVersion says so of a version that is known to be older; one that cannot be read is not.
+// olderVersion reports whether version is known to be older; an unreadable version is not.
 func olderVersion(version, since string) bool {
 	if version == "" {
 		return true

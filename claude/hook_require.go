@@ -15,12 +15,12 @@ import (
 // them. It counts also when a settings file sets it, and while the CLI runs.
 const simpleVariable = "CLAUDE_CODE_SIMPLE"
 
-// RequireHooks makes sure that the CLI calls the hooks of these options, for hooks that guard
-// something. It refuses what keeps the CLI from calling them, with an [OptionError] for each fault,
-// and adds a setting that overrides the environment and the settings files, also if somebody writes
-// to those later. After an error the options are as they were.
+// RequireHooks ensures that the CLI calls the hooks of these options, for hooks that enforce a policy.
+// It refuses options that keep the CLI from calling them, with an [OptionError] for each. It adds a
+// setting that overrides the environment and the settings files, also if those change later. After
+// an error the options are unchanged.
 //
-// Settings of an administrator on the machine itself are beyond its reach.
+// It cannot override settings that an administrator made on the machine itself.
 func (o *Options) RequireHooks() error {
 	v := &validator{}
 	for i, arg := range o.ExtraArgs {

@@ -8,8 +8,8 @@ import (
 	"slices"
 )
 
-// An InitializeResult is how the CLI introduces itself. Fields that older CLIs do not send are
-// zero; pointers tell "no" from "did not say".
+// An InitializeResult is the CLI's answer to the handshake. Fields that older CLIs do not send are
+// zero; pointers distinguish false from not sent.
 type InitializeResult struct {
 	Commands              []SlashCommand `json:"commands"`
 	Agents                []AgentInfo    `json:"agents"`
@@ -27,8 +27,8 @@ type InitializeResult struct {
 	HooksApplied           *bool          `json:"hooks_applied"`
 	HookOnFailureSupported *bool          `json:"hook_on_failure_supported"`
 	PluginsApplied         *bool          `json:"plugins_applied"`
-	// MCPManifestsParked says by in-process server whether its manifest was taken ("parked") or
-	// why not.
+	// MCPManifestsParked has for each in-process server "parked" if its manifest was accepted, else
+	// the reason.
 	MCPManifestsParked     map[string]string `json:"sdk_mcp_manifests_parked"`
 	FastModeState          string            `json:"fast_mode_state"`
 	FastModeDisabledReason string            `json:"fast_mode_disabled_reason"`
@@ -59,7 +59,7 @@ type ModelInfo struct {
 	SupportsAutoMode         bool     `json:"supportsAutoMode"`
 }
 
-// AccountInfo says on whose account the CLI runs. It holds no secret.
+// AccountInfo is the account that the CLI uses. It holds no secret.
 type AccountInfo struct {
 	Email            string `json:"email"`
 	Organization     string `json:"organization"`
@@ -74,7 +74,7 @@ func (r *InitializeResult) Has(capability string) bool {
 	return slices.Contains(r.Capabilities, capability)
 }
 
-// checkHooks returns an error if hooks were sent that this CLI did not take as they were meant.
+// checkHooks returns an error if this CLI did not accept all hooks as sent.
 func (r *InitializeResult) checkHooks(hooks []Hook) error {
 	switch {
 	case len(hooks) == 0:
@@ -90,8 +90,8 @@ func (r *InitializeResult) checkHooks(hooks []Hook) error {
 	return nil
 }
 
-// decodeInitializeResult decodes the response member of the control response to initialize. The
-// requests that still wait for an answer stand beside the payload, not in it.
+// decodeInitializeResult decodes the response member of the control response to initialize. Requests
+// that still wait for an answer are beside the payload, not in it.
 func decodeInitializeResult(response json.RawMessage) (*InitializeResult, error) {
 	var envelope struct {
 		Response    json.RawMessage   `json:"response"`

@@ -2,8 +2,8 @@
 
 package claude
 
-// initializeRequest is the handshake: what the CLI takes from its first line instead of from flags,
-// because it may be large or is only meaningful to a host that answers.
+// initializeRequest is the handshake: options that the CLI reads from its first line instead of from
+// flags, because they may be large or need a host that answers.
 type initializeRequest struct {
 	Hooks                  any                        `json:"hooks,omitempty"`
 	SDKMCPServers          []string                   `json:"sdkMcpServers,omitempty"`
@@ -78,7 +78,7 @@ func (r *initializeRequest) setSystemPrompt(prompt SystemPrompt) {
 	}
 }
 
-// inProcessConfig is what the handshake says about a server in this program beyond its name.
+// inProcessConfig is the part of the handshake about a server in this program, beside its name.
 type inProcessConfig struct {
 	Timeout int64           `json:"timeout,omitempty"` // milliseconds
 	Tools   []MCPToolPolicy `json:"tools,omitempty"`

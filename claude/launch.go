@@ -25,7 +25,7 @@ import (
 	"github.com/drover-agents/drover/launch"
 )
 
-// start launches the CLI and the goroutines that speak to it.
+// start launches the CLI and the goroutines that communicate with it.
 func (c *Client) start(ctx context.Context) error {
 	for _, step := range []func(context.Context) error{c.refuseDeferred, c.chooseNewest, c.lockStore, c.resume} {
 		if err := step(ctx); err != nil {
@@ -148,13 +148,13 @@ func (c *Client) connect(proc Process, cmd Command) {
 	go c.conn.read()
 }
 
-// answersCLI reports whether the CLI may ask something that is behind messages in the stream. Then the
-// reader must never wait for who reads them; otherwise a little waiting saves memory.
+// answersCLI reports whether the CLI may send requests behind messages in the stream. Then the reader
+// must never wait for the consumer of messages; otherwise a short wait saves memory.
 func (o *Options) answersCLI() bool {
 	return len(o.Hooks) > 0 || len(o.inProcess()) > 0 || o.CanUseTool != nil || o.OnElicitation != nil || o.OnUserDialog != nil
 }
 
-// inProcess are the servers that live in this program.
+// inProcess are the servers in this program.
 func (o *Options) inProcess() map[string]*MCPInProcess {
 	servers := map[string]*MCPInProcess{}
 	for name, s := range o.MCPServers {
@@ -172,7 +172,7 @@ func backgroundCeiling(o *Options) time.Duration {
 	return o.BackgroundCeiling
 }
 
-// secretValues are the values of variables whose names say that they are secret.
+// secretValues are the values of variables whose names mark them as secret.
 func secretValues(env []string) []string {
 	var values []string
 	for _, entry := range env {
@@ -201,7 +201,7 @@ func (c *Client) chooseNewest(ctx context.Context) error {
 	return nil
 }
 
-// resume lays out the conversation that Options.Store holds where the CLI looks for it.
+// resume writes the conversation of Options.Store to the files that the CLI resumes from.
 func (c *Client) resume(ctx context.Context) error {
 	o := c.opts
 	if o.Store == nil || o.Resume == "" {

@@ -13,8 +13,8 @@ import (
 var errNotObject = errors.New("not a JSON object")
 
 // A Line is a line of the CLI whose type is known, but which is not decoded. It costs far less than a
-// [Message], for consumers that pass most lines on. A Line of [ParseLine] is known to be JSON; one of
-// [Client.Lines] has only been looked over, and Decode finds what is wrong with it.
+// [Message], for consumers that pass most lines on. A Line of [ParseLine] is valid JSON; one of
+// [Client.Lines] is not fully checked, and Decode may fail.
 type Line struct {
 	head    lineHead
 	raw     []byte
@@ -46,7 +46,7 @@ func (l Line) Decode() (Message, error) {
 	return m, err
 }
 
-// Bits of a tag. The kind of message stands above tagKind.
+// Bits of a tag. The kind of message is above tagKind.
 const (
 	tagParent  uint64 = 1 << 0
 	tagChecked uint64 = 1 << 1
@@ -99,8 +99,8 @@ type lineHead struct {
 	body []byte
 }
 
-// headScan collects the parts of a head as slices of the line; what is used is decided by the type,
-// which may come last.
+// headScan collects the parts of a head as slices of the line; the type, which may come last, decides
+// which are used.
 type headScan struct {
 	typ, subtype, requestID lineText
 	hasParent               bool
@@ -112,7 +112,7 @@ type bodyScan struct {
 	subtype, requestID lineText
 }
 
-// lineText is a string as it stands in a line.
+// lineText is a string as it is written in a line.
 type lineText struct {
 	raw   []byte
 	plain bool

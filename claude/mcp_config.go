@@ -16,12 +16,11 @@ import (
 type MCPServer interface {
 	// configJSON is the entry for --mcp-config or mcp_set_servers under the given name.
 	configJSON(name string) (json.RawMessage, error)
-	// validate says what is wrong with the entry, before anything is started.
+	// validate returns the faults of the entry, before a process is started.
 	validate() error
 }
 
-// MCPStdio is an MCP server that the CLI starts as a program and speaks to over its standard
-// streams.
+// MCPStdio is an MCP server that the CLI starts as a program and connects to by its standard streams.
 type MCPStdio struct {
 	Command string
 	Args    []string
@@ -57,8 +56,8 @@ type MCPHTTP struct {
 	AlwaysLoad bool
 }
 
-// An MCPInProcess is an MCP server inside this program, a function from message to message. Our own
-// tools come from [NewToolServer]; package tool/mcp mounts a server of the official SDK.
+// An MCPInProcess is an MCP server inside this program, a function from message to message.
+// [NewToolServer] makes one from tools; package tool/mcp mounts a server of the official SDK.
 //
 // One value may serve several clients at once.
 type MCPInProcess struct {
@@ -67,13 +66,13 @@ type MCPInProcess struct {
 	// context ends when the CLI cancels the call or the client closes.
 	Handle func(ctx context.Context, msg json.RawMessage) (json.RawMessage, error)
 	// Attach, if set, is called when a client connects, with a function that sends a message of the
-	// server's own to the CLI. What it returns is called when the client closes; nil is fine.
+	// server's own to the CLI. The function it returns, if not nil, is called when the client closes.
 	Attach func(send func(context.Context, json.RawMessage) error) (detach func())
 	// Session, if set, is used in place of Handle and Attach by servers that keep state for each
 	// client: it makes the handler of one client.
 	Session func(send func(context.Context, json.RawMessage) error) MCPSession
-	// Manifest, if set, tells the CLI at the start what the handshake would, which saves the time
-	// of it. CLIs that do not know manifests do the handshake.
+	// Manifest, if set, gives the CLI the content of the MCP handshake at the start, which saves time.
+	// CLIs that do not know manifests do the handshake.
 	Manifest func() (*MCPManifest, error)
 	// Timeout bounds each call. Zero leaves the CLI's default; otherwise at least one second.
 	Timeout time.Duration
@@ -107,7 +106,7 @@ type MCPToolPolicy struct {
 	OrgMaxPermission string `json:"org_max_permission,omitempty"`
 }
 
-// An MCPPolicy says whether a tool runs without a question.
+// An MCPPolicy sets whether a tool runs without a question.
 type MCPPolicy string
 
 // The policies the CLI knows.

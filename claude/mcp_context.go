@@ -12,7 +12,7 @@ import (
 type toolCall struct {
 	toolUseID     string
 	progressToken json.RawMessage
-	send          func(context.Context, json.RawMessage) error // nil where nobody is attached
+	send          func(context.Context, json.RawMessage) error // nil where no client is attached
 }
 
 type toolCallKey struct{}
@@ -37,7 +37,7 @@ func callFrom(ctx context.Context) *toolCall {
 }
 
 // ToolUseIDFromContext returns the id of the tool use that an in-process tool is answering, or "".
-// The same id stands in the messages, the hooks and the permission questions about the call.
+// Messages, hooks and permission questions about the call carry the same id.
 func ToolUseIDFromContext(ctx context.Context) string {
 	if call := callFrom(ctx); call != nil {
 		return call.toolUseID
@@ -45,9 +45,9 @@ func ToolUseIDFromContext(ctx context.Context) string {
 	return ""
 }
 
-// ReportProgress tells the CLI how far an in-process tool has come. A total of zero means that it is
-// not known; message may be empty. It does nothing outside a tool call, or where the CLI did not ask
-// for progress, and fails when the call is over.
+// ReportProgress reports the progress of an in-process tool to the CLI. A total of zero means unknown;
+// message may be empty. Outside of a tool call, and if the CLI did not ask for progress, it does
+// nothing. It fails when the call is over.
 func ReportProgress(ctx context.Context, progress, total float64, message string) error {
 	call := callFrom(ctx)
 	if call == nil || call.send == nil || len(call.progressToken) == 0 {

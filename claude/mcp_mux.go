@@ -18,7 +18,7 @@ import (
 	"github.com/drover-agents/drover/internal/safelog"
 )
 
-// mcpGrace is how long close waits for handlers that were told to stop.
+// mcpGrace is how long close waits for handlers that it has cancelled.
 const mcpGrace = 5 * time.Second
 
 // mcpSendFunc sends a message of a server to the CLI.
@@ -83,7 +83,7 @@ func (m *mcpMux) attachOne(name string, c *mcpConn, toCLI mcpSendFunc) {
 		if m.isClosed() {
 			return ErrClosed
 		}
-		return c.lists.tell(ctx, func() error { return toCLI(ctx, name, line) })
+		return c.lists.notify(ctx, func() error { return toCLI(ctx, name, line) })
 	}
 	handle, detach := c.server.Handle, func() {}
 	switch {
@@ -109,7 +109,7 @@ func (m *mcpMux) isClosed() bool {
 	return m.closed
 }
 
-// add brings in a server while the client runs; an old one of the same name is dropped.
+// add adds a server while the client runs; it replaces a server of the same name.
 func (m *mcpMux) add(name string, s *MCPInProcess) error {
 	c := &mcpConn{server: s, handle: s.Handle}
 	m.mu.Lock()
@@ -158,7 +158,7 @@ func (m *mcpMux) keep(servers map[string]MCPServer) {
 	}
 }
 
-// inProcess are the servers that there are now.
+// inProcess are the current servers.
 func (m *mcpMux) inProcess() map[string]*MCPInProcess {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -190,15 +190,14 @@ func (m *mcpMux) manifests() (map[string]*MCPManifest, error) {
 	return out, nil
 }
 
-// An mcpServing is a message of the CLI on its way to an answer, which is the JSON for the mcp_response
-// field. To run it never panics and always answers.
+// An mcpServing answers a message of the CLI. The answer is the JSON of the mcp_response field. Its run
+// never panics and always answers.
 type mcpServing struct {
 	run      func() json.RawMessage // must be called
 	answered func()                 // is called when the answer is on its way to the CLI
 }
 
-// begin does what must happen in the order of the messages and must not block: it notes the call, or
-// cancels one.
+// begin notes the call, or cancels one, in the order of the messages. It does not block.
 func (m *mcpMux) begin(ctx context.Context, server string, raw json.RawMessage) mcpServing {
 	msg, err := parseRPC(raw)
 	if err != nil {
@@ -274,8 +273,8 @@ func (m *mcpMux) beginCallLocked(ctx context.Context, server string, conn *mcpCo
 	return s
 }
 
-// noteListing has the server's answer count as a listing: of the tools at the time when it is made, and
-// from the time when it is sent.
+// noteListing counts the server's answer as a listing of the tools at the time when it is made. It
+// counts from the time when it is sent.
 func (s *mcpServing) noteListing(lists *relisting) {
 	run, listed := s.run, func() {}
 	s.run = func() json.RawMessage {
@@ -296,7 +295,7 @@ func (m *mcpMux) endCall(key mcpCallKey, cancel context.CancelFunc) {
 	}
 }
 
-// pass gives the message to the server and makes something sound of whatever comes back.
+// pass gives the message to the server and returns a valid reply in every case.
 func (m *mcpMux) pass(ctx context.Context, server string, conn *mcpConn, msg *rpcMessage, raw json.RawMessage) (reply json.RawMessage) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -323,8 +322,8 @@ func (m *mcpMux) pass(ctx context.Context, server string, conn *mcpConn, msg *rp
 	return out
 }
 
-// close cancels all calls, waits for them at most the grace or until ctx ends, and lets the servers
-// go. The error names what was left running.
+// close cancels all calls, waits for them at most mcpGrace or until ctx ends, and detaches the servers.
+// The error names the calls that still run.
 func (m *mcpMux) close(ctx context.Context) error {
 	m.mu.Lock()
 	if m.closed {

@@ -12,49 +12,47 @@ import (
 // them. The pinned CLI does so within milliseconds, the oldest never.
 const relistTimeout = 2 * time.Second
 
-// A relisting knows whether a client has listed the tools of a server since it was last told that they
-// changed. The zero value is ready to use.
+// A relisting records whether a client has listed the tools of a server since the last notice of a
+// change. The zero value is ready to use.
 type relisting struct {
-	mu     sync.Mutex
-	told   uint64        // changes that the client was told of
-	listed uint64        // of those, the ones that its last listing shows
-	deaf   bool          // the client has let a wait time out and not listed since
-	over   bool          // the client is closing, or has another server in the place of this one
-	moved  chan struct{} // closed when listed or over changes, if anybody waits
+	mu       sync.Mutex
+	notified uint64        // changes that the client was notified of
+	listed   uint64        // of those, the ones that its last listing shows
+	deaf     bool          // the client has let a wait time out and not listed since
+	over     bool          // the client is closing, or has replaced this server
+	moved    chan struct{} // closed when listed or over changes; nil if no caller waits
 }
 
 type relistKey struct{}
 
-// A toldChange is a change that a client was told of. The zero value is that of a client of which
-// nothing is known.
-type toldChange struct {
+// A notifiedChange is a change that a client was notified of. The zero value is of an unknown client.
+type notifiedChange struct {
 	lists  *relisting
 	change uint64
 }
 
 // isListed reports whether the client has the change, or will not need it.
-func (t *toldChange) isListed() bool { return t == nil || t.lists == nil || t.lists.has(t.change) }
+func (t *notifiedChange) isListed() bool { return t == nil || t.lists == nil || t.lists.has(t.change) }
 
 // untilListed makes the sending of a notice wait until its client has listed the tools, and fills in
-// what the client was told.
-func untilListed(ctx context.Context, told *toldChange) context.Context {
-	return context.WithValue(ctx, relistKey{}, told)
+// the change.
+func untilListed(ctx context.Context, notice *notifiedChange) context.Context {
+	return context.WithValue(ctx, relistKey{}, notice)
 }
 
-// tell sends the notice of a change that has been made. If the context says so it waits for the
-// listing, which may come at any time from now on, also before the notice is acknowledged. A client
-// that is going needs no notice.
-func (l *relisting) tell(ctx context.Context, notify func() error) error {
-	told, waits := ctx.Value(relistKey{}).(*toldChange)
+// notify sends the notice of a change. With a context of [untilListed] it waits for the listing, which
+// may come before the notice is acknowledged. A client that is closing needs no notice.
+func (l *relisting) notify(ctx context.Context, send func() error) error {
+	notice, waits := ctx.Value(relistKey{}).(*notifiedChange)
 	if !waits {
-		return notify()
+		return send()
 	}
 	l.mu.Lock()
-	l.told++
-	change := l.told
+	l.notified++
+	change := l.notified
 	l.mu.Unlock()
-	*told = toldChange{l, change}
-	err := notify()
+	*notice = notifiedChange{l, change}
+	err := send()
 	if err == nil {
 		l.await(ctx, change)
 	} else if l.isOver() {
@@ -84,7 +82,7 @@ func (l *relisting) await(ctx context.Context, change uint64) {
 	}
 }
 
-// moves is closed when it is time to look again; nil says that there is nothing to wait for.
+// moves returns a channel that is closed when the state has changed; nil means that the wait is over.
 func (l *relisting) moves(change uint64) <-chan struct{} {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -97,12 +95,12 @@ func (l *relisting) moves(change uint64) <-chan struct{} {
 	return l.moved
 }
 
-// begin notes that a listing is about to be made. It shows every change that was told before; what it
-// returns is to be called when the listing is on its way to the client, ahead of all later answers.
+// begin notes that a listing is about to be made, which has every change up to now. The caller calls
+// answered when the listing is on its way to the client, ahead of all later answers.
 func (l *relisting) begin() (answered func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	shows := l.told
+	shows := l.notified
 	return func() {
 		l.mu.Lock()
 		defer l.mu.Unlock()
@@ -113,7 +111,7 @@ func (l *relisting) begin() (answered func()) {
 	}
 }
 
-// end lets those go who wait.
+// end ends all waits.
 func (l *relisting) end() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -121,7 +119,7 @@ func (l *relisting) end() {
 	l.wakeLocked()
 }
 
-// has reports whether the client has listed a change, or is going.
+// has reports whether the client has listed a change, or is closing.
 func (l *relisting) has(change uint64) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -76,7 +76,7 @@ func ImageResult(data []byte, mimeType string) ToolResult {
 	return ToolResult{Content: []ToolContent{ToolImage{data, mimeType}}}
 }
 
-// JSONResult is a structured result. A value that is no JSON object is given as text instead, since
+// JSONResult is a structured result. A value that is not a JSON object is given as text instead, since
 // structured content must be an object. A value that cannot be encoded is an error result.
 func JSONResult(value any) ToolResult {
 	raw, err := plainjson.Marshal(value)

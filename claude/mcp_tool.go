@@ -25,8 +25,7 @@ type Tool struct {
 	// runs, which the CLI does not do; whole numbers that the CLI may have rounded are refused, see
 	// [schema.Schema.ValidateDoubles]. Nil means any object.
 	InputSchema *schema.Schema
-	// CheckedByHandler leaves the check of the arguments to Handler, which then also hears of wrong
-	// ones.
+	// CheckedByHandler leaves the check of the arguments to Handler.
 	CheckedByHandler bool
 	// OutputSchema describes ToolResult.Structured, which is checked against it. A whole number in it
 	// that the CLI would round is an error. Nil means none.
@@ -39,7 +38,7 @@ type Tool struct {
 	// MaxResultSizeChars raises the size up to which the model sees a result whole. Zero leaves the
 	// CLI's default, some 70,000 characters.
 	MaxResultSizeChars int
-	// Meta is passed on as _meta, beside what the fields above put there.
+	// Meta is passed on as _meta, beside the keys of the fields above.
 	Meta map[string]any
 	// Handler runs the tool. Its error, like a panic in it, is shown to the model as a failed call.
 	// The context ends when the CLI cancels the call; it carries the tool use id
@@ -47,9 +46,9 @@ type Tool struct {
 	Handler func(ctx context.Context, args json.RawMessage) (ToolResult, error)
 }
 
-// ToolAnnotations are hints about what a tool does. The zero value says nothing.
+// ToolAnnotations are hints about what a tool does. The zero value gives none.
 type ToolAnnotations struct {
-	// ReadOnly lets the CLI run calls of the tool beside one another; others run one at a time.
+	// ReadOnly lets the CLI run calls of the tool concurrently; others run one at a time.
 	ReadOnly bool
 	// Destructive is for tools that may delete or overwrite. Nil leaves it out.
 	Destructive *bool
@@ -59,8 +58,8 @@ type ToolAnnotations struct {
 	OpenWorld *bool
 }
 
-// NewTool makes a tool of a typed function, for programs that use this package alone; use tool.New for a tool
-// of an evaluation, one that a gate decides about, or one that other MCP clients call too.
+// NewTool makes a tool of a typed function, for programs that use this package alone. Use tool.New for tools of
+// evaluations, tools behind a gate, and tools for other MCP clients.
 //
 // The schema of the arguments comes from In, which must be a struct or a map: see [schema.ForType] for the tags
 // it understands.

@@ -34,7 +34,7 @@ const notifyTimeout = 5 * time.Second
 type ToolServerOptions struct {
 	// Instructions are put into the model's context, under the name of the server.
 	Instructions string
-	// Logger hears of panics in handlers and of bad results. Nil discards.
+	// Logger receives panics of handlers and malformed results. Nil discards them.
 	Logger *slog.Logger
 }
 
@@ -43,20 +43,20 @@ type ToolServerOptions struct {
 //
 // It answers the CLI itself, without an MCP library between. It may serve several clients at once.
 //
-// Whatever goes wrong in a call (unknown tool, wrong arguments, error, panic, malformed result)
-// becomes a failed tool result that the model can read, never a protocol error.
+// Every failure of a call (unknown tool, invalid arguments, error, panic, malformed result) becomes a
+// failed tool result that the model can read, never a protocol error.
 //
 // Its tools may be changed at any time, also by a handler of one of them. A change returns when every
-// attached client has listed the new tools, so that a handler that adds a tool and then returns its
-// result can rely on the model having the tool in its very next request, in the same turn:
+// attached client has listed the new tools. So if a handler adds a tool and then returns, the model has
+// the tool in its next request, in the same turn:
 //
-//   - With tool search on, the model has it among the tools to search for, also if it is to be always
-//     loaded, and is told its name. A call by the name works.
-//   - What the model has seen stays in its sight for the conversation: a call of a tool that was removed
-//     fails, and a tool with a new description is better given a new name.
-//   - A client that does not list the tools holds up a change for two seconds, and further ones not at
-//     all until it lists again. The oldest CLI that is tested is such a client: it ignores a change
-//     until it connects the server again.
+//   - With tool search on, the tool is one to search for, even with AlwaysLoad. The model reads its
+//     name, and a call by the name works.
+//   - The model still sees removed tools and old descriptions for the rest of the conversation. A call
+//     of a removed tool fails; give a tool with a new description a new name.
+//   - A client that does not list the tools delays one change by two seconds, and no further change
+//     until it lists again. The oldest tested CLI is such a client: it ignores a change until it
+//     connects the server again.
 type ToolServer struct {
 	name, version string
 	opts          ToolServerOptions
@@ -69,14 +69,14 @@ type ToolServer struct {
 	nextID  int
 }
 
-// A toolClient is one that is attached.
+// A toolClient is an attached client.
 type toolClient struct {
-	send func(context.Context, json.RawMessage) error
-	told *toldChange // the last change; nil before the first
+	send       func(context.Context, json.RawMessage) error
+	lastNotice *notifiedChange // the last change; nil before the first
 }
 
-// NewToolServer makes a server. The name here is how the server introduces itself; the name in
-// Options.MCPServers is the one that the model's tool names carry.
+// NewToolServer makes a server. The name is the one of its MCP handshake; the model's tool names have
+// the name in Options.MCPServers.
 func NewToolServer(name, version string, opts *ToolServerOptions, tools ...Tool) (*ToolServer, error) {
 	s := &ToolServer{name: name, version: version, clients: map[int]*toolClient{}}
 	if opts != nil {
@@ -91,9 +91,9 @@ func (s *ToolServer) Server() *MCPInProcess {
 	return &MCPInProcess{Handle: s.handleRaw, Attach: s.attach, Manifest: s.Manifest, direct: s.handle}
 }
 
-// Set replaces all tools, tells the attached clients, and waits until they have listed them: at most
-// five seconds, and two from the time when they know. That one has not listed them by then is no error,
-// see [ToolServer.Listed]; that it could not be told is, unless it is closing. The tools are changed all the same.
+// Set replaces all tools, notifies the attached clients, and waits until they have listed them: at most
+// five seconds, and two after they acknowledge the notice. A client that has not listed them by then is
+// not an error, see [ToolServer.Listed]. A failed notice is, unless the client is closing; the tools are changed anyway.
 func (s *ToolServer) Set(tools ...Tool) error {
 	if err := s.replace(tools); err != nil {
 		return err
@@ -198,41 +198,41 @@ func (s *ToolServer) notifyChange() error {
 	var wg sync.WaitGroup
 	for i, c := range clients {
 		wg.Go(func() {
-			told := &toldChange{}
-			errs[i] = c.send(untilListed(limited, told), json.RawMessage(`{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`))
-			s.noteTold(c, told)
+			notice := &notifiedChange{}
+			errs[i] = c.send(untilListed(limited, notice), json.RawMessage(`{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`))
+			s.noteNotice(c, notice)
 		})
 	}
 	wg.Wait()
 	if err := errors.Join(errs...); err != nil {
-		return fmt.Errorf("claude: the tools of %s are changed, but a client was not told: %w", s.name, err)
+		return fmt.Errorf("claude: the tools of %s are changed, but a client was not notified: %w", s.name, err)
 	}
 	return nil
 }
 
-// noteTold keeps the last change that a client was told of. Of two at once the earlier may end last.
-func (s *ToolServer) noteTold(c *toolClient, told *toldChange) {
+// noteNotice keeps the last change that a client was notified of. Of two at once the earlier may end last.
+func (s *ToolServer) noteNotice(c *toolClient, notice *notifiedChange) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if c.told == nil || told.change > c.told.change {
-		c.told = told
+	if c.lastNotice == nil || notice.change > c.lastNotice.change {
+		c.lastNotice = notice
 	}
 }
 
 // Listed reports whether every attached client has listed the tools since they were last changed. After
-// a change it tells whether the model has the new tools.
+// a change, true means that the model has the new tools.
 func (s *ToolServer) Listed() bool {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	for _, c := range s.clients {
-		if !c.told.isListed() {
+		if !c.lastNotice.isListed() {
 			return false
 		}
 	}
 	return true
 }
 
-// Manifest returns what the handshake would tell.
+// Manifest returns the content of the MCP handshake.
 func (s *ToolServer) Manifest() (*MCPManifest, error) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -302,7 +302,7 @@ func (s *ToolServer) call(ctx context.Context, msg *rpcMessage) json.RawMessage 
 	return append(b, '}')
 }
 
-// run gives a result whatever happens.
+// run always gives a result; failures become failed results.
 func (s *ToolServer) run(ctx context.Context, tool *Tool, msg *rpcMessage) (result ToolResult) {
 	if tool == nil {
 		return ErrorResult(fmt.Sprintf(unknownTool, msg.Params.Name, s.name))
@@ -333,8 +333,8 @@ func (s *ToolServer) run(ctx context.Context, tool *Tool, msg *rpcMessage) (resu
 	return tool.checkResult(result)
 }
 
-// withCall makes sure that the context knows the call. Behind a client it already does, but for an id that
-// somebody on the way has found out.
+// withCall adds the call to the context. Behind a client the context has it already, perhaps without the
+// id of the tool use.
 func withCall(ctx context.Context, msg *rpcMessage) context.Context {
 	id := msg.Params.Meta.ToolUseID
 	switch call := callFrom(ctx); {

@@ -45,8 +45,8 @@ func (h *MessageHeader) Subtype() string { return h.subtype }
 
 func (h *MessageHeader) header() *MessageHeader { return h }
 
-// An UnknownMessage is a line of a type or subtype that this version does not know. Everything it
-// says is in Raw.
+// An UnknownMessage is a line of a type or subtype that this version does not know. Raw has its
+// whole content.
 type UnknownMessage struct{ MessageHeader }
 
 // DecodeMessage decodes one line of the CLI's output. It fails only if the line is not a JSON

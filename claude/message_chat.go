@@ -20,7 +20,7 @@ type AssistantMessage struct {
 	StopReason   string
 	StopSequence string
 	Usage        Usage
-	// ParentToolUseID is the tool call that runs the subagent which speaks, or empty.
+	// ParentToolUseID is the tool call that runs the subagent of the message, or empty.
 	ParentToolUseID string
 	// Error is the class of an API error, for example "rate_limit", or empty.
 	Error             string
@@ -48,7 +48,7 @@ type AssistantMessage struct {
 	one [1]Block // memory for Content: nearly always one block
 }
 
-// ToolUseMeta says how a tool call may be shown to people.
+// ToolUseMeta is how a tool call may be shown to people.
 type ToolUseMeta struct {
 	ID                string
 	DisplayName       string
@@ -153,10 +153,10 @@ type UserMessage struct {
 	// IsReplay is true for a prompt of ours that is echoed.
 	IsReplay        bool
 	FileAttachments json.RawMessage
-	// Origin says who wrote a prompt; nil means the user.
+	// Origin is the author of a prompt; nil means the user.
 	Origin   *Origin
 	Priority string
-	// ShouldQuery is false for a message that starts no turn, nil if nothing was said.
+	// ShouldQuery is false for a message that starts no turn, nil if it was not sent.
 	ShouldQuery     *bool
 	ClientComposed  bool
 	Timestamp       time.Time
@@ -231,7 +231,7 @@ const (
 	OriginAutoContinuation = "auto-continuation"
 )
 
-// An Origin says who started a turn.
+// An Origin is what started a turn.
 type Origin struct {
 	// Kind is human, channel, peer, task-notification, coordinator, unclassified, observer,
 	// auto-continuation or observer-activity.

@@ -40,7 +40,7 @@ type fielder interface {
 
 var msgDecoders = sync.Pool{New: func() any { return new(msgDecoder) }}
 
-// newMsgDecoder returns a decoder of data. Trusted says that data was checked to be JSON.
+// newMsgDecoder returns a decoder of data. Trusted data was checked to be JSON.
 func newMsgDecoder(data []byte, trusted bool) *msgDecoder {
 	d := msgDecoders.Get().(*msgDecoder)
 	if trusted {
@@ -62,8 +62,7 @@ func (d *msgDecoder) free() {
 	msgDecoders.Put(d)
 }
 
-// message reads a whole line into m. It reports whether the line has the type and subtype that m
-// already says it has.
+// message reads a whole line into m. It reports whether the line has the type and subtype of m.
 func (d *msgDecoder) message(m Message) (same bool) {
 	h := m.header()
 	if !d.Object() {
@@ -215,7 +214,7 @@ func (d *msgDecoder) millisPtr() *time.Duration {
 	return present(floatDuration(v, time.Millisecond), ok)
 }
 
-// floatDuration returns v units, or zero if that is no Duration.
+// floatDuration returns v units, or zero if that is not a Duration.
 func floatDuration(v float64, unit time.Duration) time.Duration {
 	const limit = 1 << 62
 	if n := v * float64(unit); -limit < n && n < limit {

@@ -9,7 +9,7 @@ import (
 	"github.com/drover-agents/drover/internal/plainjson"
 )
 
-// A ToolProgress says that a tool is still running.
+// A ToolProgress reports that a tool is still running.
 type ToolProgress struct {
 	MessageHeader
 	ToolUseID       string
@@ -33,7 +33,7 @@ type SubagentRetry struct {
 	ErrorCategory string
 }
 
-// A ToolUseSummary puts several tool calls into words.
+// A ToolUseSummary is a summary of several tool calls.
 type ToolUseSummary struct {
 	MessageHeader
 	Summary             string
@@ -67,7 +67,7 @@ type RateLimitInfo struct {
 	OverageDisabledReason string
 	IsUsingOverage        bool
 	OverageInUse          bool
-	// OverageEnabled is nil if nothing was said.
+	// OverageEnabled is nil if it was not sent.
 	OverageEnabled                  *bool
 	SurpassedThreshold              *float64
 	LimitScope                      string
@@ -84,7 +84,7 @@ func (m *RateLimitEvent) field(d *msgDecoder, key []byte) bool {
 	return true
 }
 
-// A PromptSuggestion is what the user might say next. It comes after the result.
+// A PromptSuggestion is a possible next prompt. It comes after the result.
 type PromptSuggestion struct {
 	MessageHeader
 	Suggestion string
@@ -124,7 +124,7 @@ type CommandLifecycle struct {
 	State string
 }
 
-// An AutocompactState is undocumented; what it says is in Raw.
+// An AutocompactState is undocumented; Raw has its content.
 type AutocompactState struct{ MessageHeader }
 
 // A TranscriptMirror carries entries that the CLI adds to a transcript file. It is meant for a
@@ -135,15 +135,15 @@ type TranscriptMirror struct {
 	Entries  []json.RawMessage
 }
 
-// A KeepAlive says nothing, or how far the start has come.
+// A KeepAlive is empty, or has the progress of the start.
 type KeepAlive struct {
 	MessageHeader
 	StartupMark json.RawMessage
 }
 
 // A ControlFrame is a line of the control protocol: a control_request, control_response or
-// control_cancel_request. The client answers them itself; they appear only to who decodes lines
-// on their own.
+// control_cancel_request. The client answers them itself; only programs that decode lines themselves
+// see them.
 type ControlFrame struct {
 	MessageHeader
 	// RequestID names the request, also in a response.

@@ -109,7 +109,7 @@ func internSubtype(b []byte) string {
 	return string(b)
 }
 
-// hasSubtype reports whether lines of this type, known or not, may be told apart by a subtype.
+// hasSubtype reports whether lines of this type, known or not, may have a subtype.
 func hasSubtype(typ []byte) bool {
 	if string(typ) == "result" {
 		return true

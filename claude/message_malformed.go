@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// A MalformedLine is a line of the CLI that starts like an object and is no JSON. It is delivered
-// instead of dropped, and does not end the run.
+// A MalformedLine is a line of the CLI that starts like an object but is not JSON. It is delivered
+// as a message and does not end the run.
 type MalformedLine struct {
 	MessageHeader
 	// Err is a [ProtocolError].

@@ -4,7 +4,7 @@ package claude
 
 import "time"
 
-// An APIRetry says that a request to the API failed and will be repeated.
+// An APIRetry reports that a request to the API failed and will be repeated.
 type APIRetry struct {
 	MessageHeader
 	Attempt     int
@@ -16,13 +16,13 @@ type APIRetry struct {
 	NoResponse *NoResponse
 }
 
-// NoResponse says how long the CLI waited for the API in vain.
+// NoResponse is how long the CLI waited for the API without an answer.
 type NoResponse struct {
 	Waited    time.Duration
 	RetryWait time.Duration
 }
 
-// A ControlRequestProgress says that a control request of ours is still worked on.
+// A ControlRequestProgress reports that a control request of ours is still worked on.
 type ControlRequestProgress struct {
 	MessageHeader
 	RequestID   string
@@ -33,7 +33,7 @@ type ControlRequestProgress struct {
 	ErrorStatus int
 }
 
-// A ModelRefusalFallback says that a model refused and another one takes over.
+// A ModelRefusalFallback reports that a model refused and another one takes over.
 type ModelRefusalFallback struct {
 	MessageHeader
 	Trigger               string
@@ -50,7 +50,7 @@ type ModelRefusalFallback struct {
 	Content                string
 }
 
-// A ModelRefusalNoFallback says that a model refused and none takes over.
+// A ModelRefusalNoFallback reports that a model refused and none takes over.
 type ModelRefusalNoFallback struct {
 	MessageHeader
 	OriginalModel          string

@@ -28,7 +28,7 @@ type HookPrint struct {
 	Output string
 }
 
-// A HookStarted says that a command hook runs.
+// A HookStarted reports that a command hook runs.
 type HookStarted struct {
 	MessageHeader
 	HookRun
@@ -41,7 +41,7 @@ type HookProgress struct {
 	HookPrint
 }
 
-// A HookResponse says that a command hook has ended.
+// A HookResponse reports that a command hook has ended.
 type HookResponse struct {
 	MessageHeader
 	HookRun
@@ -50,7 +50,7 @@ type HookResponse struct {
 	Outcome  string // success, error or cancelled
 }
 
-// A PluginInstall tells how the installation of plugins goes.
+// A PluginInstall reports how the installation of plugins goes.
 type PluginInstall struct {
 	MessageHeader
 	Status string // started, installed, failed or completed
@@ -58,7 +58,7 @@ type PluginInstall struct {
 	Error  string
 }
 
-// A WorkerShuttingDown says that the CLI is about to end.
+// A WorkerShuttingDown reports that the CLI is about to end.
 type WorkerShuttingDown struct {
 	MessageHeader
 	Reason string
@@ -111,15 +111,15 @@ type RecalledMemory struct {
 	Content string
 }
 
-// An ElicitationComplete says that a question of an MCP server was answered elsewhere.
+// An ElicitationComplete reports that a question of an MCP server was answered elsewhere.
 type ElicitationComplete struct {
 	MessageHeader
 	MCPServerName string
 	ElicitationID string
 }
 
-// A PermissionDenied says that a tool call was refused without asking. It is advice: the list in
-// the [ResultMessage] is complete.
+// A PermissionDenied reports that a tool call was refused without a question. Only the list in the
+// [ResultMessage] is complete.
 type PermissionDenied struct {
 	MessageHeader
 	ToolName           string
@@ -130,7 +130,7 @@ type PermissionDenied struct {
 	Message            string
 }
 
-// A MirrorError says that transcript entries could not be given to the session store.
+// A MirrorError reports that transcript entries could not be given to the session store.
 type MirrorError struct {
 	MessageHeader
 	Error string
@@ -148,7 +148,7 @@ type Informational struct {
 	PromptSubmitOutcome json.RawMessage
 }
 
-// A SessionWritesLost says, when the CLI ends, that the disk was full and the transcript is not
+// A SessionWritesLost reports, when the CLI ends, that the disk was full and the transcript is not
 // complete.
 type SessionWritesLost struct {
 	MessageHeader

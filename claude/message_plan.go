@@ -14,7 +14,7 @@ import (
 )
 
 // Most structs are read by reflection: a field has the key that is its name in snake case, for
-// example TaskID "task_id", and a duration says its unit there, for example RetryDelay
+// example TaskID "task_id", and the key of a duration has its unit, for example RetryDelay
 // "retry_delay_ms". A struct that the CLI sends for every piece of an answer, or whose keys are not
 // all its own, is a fielder instead.
 
@@ -32,7 +32,7 @@ var otherKeys = map[string]string{
 	"TranscriptMirror.FilePath":    "filePath",
 }
 
-// A messagePlan says how a struct type is read.
+// A messagePlan is how a struct type is read.
 type messagePlan struct {
 	fields map[string]plannedField
 	none   reflect.Value // an empty list of the type
@@ -117,7 +117,7 @@ func plannedOf(ptr any) planned {
 	return planned{v, planOf(v.Type())}
 }
 
-// field does what [fielder] says. It is called without the interface, which would cost an allocation.
+// field is as in [fielder]. It is called without the interface, which would cost an allocation.
 func (p *planned) field(d *msgDecoder, key []byte) bool {
 	f, ok := p.plan.fields[string(key)]
 	if ok {
@@ -181,7 +181,7 @@ func (d *msgDecoder) value(ptr any, unit time.Duration) {
 }
 
 // objects reads the next value into v, which is a struct, a pointer to one, nil if there is no
-// object, or a list of them, without the elements that are no objects.
+// object, or a list of them, without the elements that are not objects.
 func (d *msgDecoder) objects(v reflect.Value) {
 	switch v.Kind() {
 	case reflect.Struct:

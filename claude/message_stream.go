@@ -15,7 +15,7 @@ type StreamEvent struct {
 	MessageHeader
 	// Event is the API's event.
 	Event json.RawMessage
-	// ParentToolUseID is the tool call that runs the subagent which speaks, or empty.
+	// ParentToolUseID is the tool call that runs the subagent of the message, or empty.
 	ParentToolUseID string
 	// APIMessageID is the id of the message that is being streamed; empty on older CLIs.
 	APIMessageID string
@@ -126,7 +126,7 @@ func (m *StreamEvent) BlockStart() (Block, bool) {
 	return d.block(), true
 }
 
-// StopReason returns why the message ended, and whether the event says so.
+// StopReason returns why the message ended, and whether the event has the reason.
 func (m *StreamEvent) StopReason() (reason string, ok bool) {
 	d := newMsgDecoder(m.Event, true)
 	defer d.free()
@@ -136,7 +136,7 @@ func (m *StreamEvent) StopReason() (reason string, ok bool) {
 	return d.str(), true
 }
 
-// Usage returns the tokens counted so far in the message, and whether the event says so.
+// Usage returns the tokens counted so far in the message, and whether the event has them.
 func (m *StreamEvent) Usage() (Usage, bool) {
 	d := newMsgDecoder(m.Event, true)
 	defer d.free()

@@ -52,7 +52,7 @@ type InitPlugin struct {
 	Source  string
 }
 
-// A PluginError says why a plugin could not be loaded.
+// A PluginError reports why a plugin could not be loaded.
 type PluginError struct {
 	Plugin      string
 	Type        string
@@ -68,15 +68,15 @@ const (
 	StateRequiresAction = "requires_action"
 )
 
-// A SessionStateChanged tells whether the session works, waits for us, or is done with everything.
+// A SessionStateChanged reports whether the session works, waits for the host, or is idle.
 type SessionStateChanged struct {
 	MessageHeader
 	State string // StateIdle, StateRunning or StateRequiresAction
-	// SDKHostOnly is true for a message that was asked for by the client itself.
+	// SDKHostOnly is true for a message that the client itself asked for.
 	SDKHostOnly bool
 }
 
-// A StatusMessage tells what the CLI does right now, or that the permission mode changed.
+// A StatusMessage reports what the CLI does right now, or that the permission mode changed.
 type StatusMessage struct {
 	MessageHeader
 	Status           string // compacting, requesting, or empty when that is over
@@ -91,9 +91,9 @@ type CompactBoundary struct {
 	MessageHeader
 	Trigger    string // manual or auto
 	PreTokens  int
-	PostTokens *int // nil if not told
+	PostTokens *int // nil if not sent
 	Duration   time.Duration
-	// PreservedSegment and PreservedMessages tell what was kept; nil if nothing.
+	// PreservedSegment and PreservedMessages are the kept parts; nil if there are none.
 	PreservedSegment  *PreservedSegment
 	PreservedMessages *PreservedMessages
 }

@@ -13,7 +13,7 @@ const (
 	TaskLocalWorkflow = "local_workflow"
 )
 
-// A TaskStarted says that something runs beside the conversation.
+// A TaskStarted reports that a task runs in parallel to the conversation.
 type TaskStarted struct {
 	MessageHeader
 	TaskID         string
@@ -38,7 +38,7 @@ type TaskUsage struct {
 	Duration    time.Duration
 }
 
-// A TaskProgress tells how far a task has come.
+// A TaskProgress reports the progress of a task.
 type TaskProgress struct {
 	MessageHeader
 	TaskID       string
@@ -74,7 +74,7 @@ func (p *TaskPatch) Ended() bool {
 	return p.Status == "completed" || p.Status == "failed" || p.Status == "killed"
 }
 
-// A TaskNotification says that a task is over.
+// A TaskNotification reports that a task is over.
 type TaskNotification struct {
 	MessageHeader
 	TaskID         string
@@ -84,7 +84,7 @@ type TaskNotification struct {
 	Reason         string
 	OutputFile     string
 	Summary        string
-	Usage          *TaskUsage // nil if not told
+	Usage          *TaskUsage // nil if not sent
 	ResourceLinks  json.RawMessage
 	SkipTranscript bool
 	Ambient        bool

@@ -25,7 +25,7 @@ func (c *Client) openMirror() error {
 	return err
 }
 
-// configDir is where the CLI keeps its files, or empty if its environment does not say.
+// configDir is the folder of the CLI's files, or empty if its environment does not set it.
 func (o *Options) configDir() string {
 	if dir := o.environ("CLAUDE_CONFIG_DIR"); dir != "" {
 		return dir
@@ -45,8 +45,7 @@ func (o *Options) stateFile() string {
 	return filepath.Join(home, ".claude.json")
 }
 
-// mirrorFailed tells the reader of messages that the store lacks something. The conversation goes
-// on.
+// mirrorFailed reports lost entries of the store to the reader of messages. The conversation goes on.
 func (c *Client) mirrorFailed(key transcript.Key, err error) {
 	c.lost.CompareAndSwap(nil, &err)
 	c.log.Warn("claude: the transcript could not be copied to Options.Store", "key", key.String(), "error", err)
@@ -78,9 +77,8 @@ func (c *Client) mirrorLine(line []byte) {
 	}
 }
 
-// Stored waits until all that the CLI has written so far is in Options.Store. The error says that something
-// is missing there, or that ctx has ended first; without a Store it is nil. It is meaningful after a
-// [TurnEnd].
+// Stored waits until Options.Store has everything that the CLI has written so far. It returns an error
+// if entries were lost or ctx ended first; without a Store it returns nil. Call it after a [TurnEnd].
 func (c *Client) Stored(ctx context.Context) error {
 	if c.mirror == nil {
 		return nil

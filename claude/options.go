@@ -16,7 +16,7 @@ import (
 // model, tools and permissions.
 //
 // Options are copied by [Connect] and [Query]; what they point to must not change until the client
-// is closed. In every slice nil means "not said" and an empty slice means "none".
+// is closed. In every slice nil means "not set" and an empty slice means "none".
 type Options struct {
 	// CLIPath is the executable. Empty means what [Find] finds.
 	CLIPath string
@@ -31,7 +31,7 @@ type Options struct {
 	// set an inherited pair is dropped whole, so that the two never come from different spans.
 	TraceParent, TraceState string
 	// ClientApp names the program that uses this library, such as "my-app/1.2"; the CLI puts it into
-	// the User-Agent of model calls. Empty means not said.
+	// the User-Agent of model calls. Empty means not set.
 	ClientApp string
 	// Spawner starts the process. Nil means a [HostSpawner].
 	Spawner Spawner
@@ -43,8 +43,8 @@ type Options struct {
 	ExtraArgs []string
 	// MaxLineBytes is the longest line accepted from the CLI. Zero means 64 MiB.
 	MaxLineBytes int
-	// MaxBufferedBytes is how much of the messages nobody has read yet is kept in memory; the rest
-	// waits in an unnamed temporary file. Zero means 16 MiB.
+	// MaxBufferedBytes is how much of the unread messages is kept in memory; the rest waits in an
+	// unnamed temporary file. Zero means 16 MiB.
 	MaxBufferedBytes int
 	// Stderr receives each line that the CLI writes to standard error, a long one in pieces of 64
 	// KiB. It should return soon: the CLI waits for it once the pipe is full. Nil discards the
@@ -77,10 +77,10 @@ type Options struct {
 	// MaxBudgetUSD ends a run when it has cost more; it is checked after each model call. It must be
 	// above zero. Nil means no limit.
 	MaxBudgetUSD *float64
-	// TaskBudget is the token budget that the model is told of. Zero means none.
+	// TaskBudget is the token budget that the CLI announces to the model. Zero means none.
 	TaskBudget int
-	// OutputSchema is the JSON Schema of the structured answer. What the CLI does not accept (a
-	// $schema key, unknown keywords, a root that is no object) is normalised by schema.ForCLI.
+	// OutputSchema is the JSON Schema of the structured answer. schema.ForCLI normalises what the CLI
+	// does not accept: a $schema key, unknown keywords, a root that is not an object.
 	OutputSchema json.RawMessage
 
 	// SystemPrompt is a [TextPrompt], a [PresetPrompt] or a [PromptFile]. Nil means an empty prompt.
@@ -93,17 +93,17 @@ type Options struct {
 	Agent string
 	// Agents are the subagents that the model may start.
 	Agents map[string]AgentDefinition
-	// Skills chooses the skills that the model is told of. Nil means the CLI's default.
+	// Skills chooses the skills that are listed to the model. Nil means the CLI's default.
 	Skills *Skills
-	// Plugins are loaded from local directories. Without a Spawner they must exist: the CLI says
-	// nothing of one that does not.
+	// Plugins are loaded from local directories. Without a Spawner they must exist: the CLI ignores a
+	// missing one without an error.
 	Plugins []Plugin
 	// PluginsInInitialize hands plugins over in the handshake instead of on the command line. It
 	// needs CLI 2.1.261.
 	PluginsInInitialize bool
 
-	// Tools are the built-in tools there are; {"default"} means the CLI's default set. Nil means the
-	// CLI's default, empty means none. One that the CLI does not have is logged when the first turn
+	// Tools are the built-in tools of the run; {"default"} means the CLI's default set. Nil means the
+	// CLI's default, empty means none. A tool that the CLI does not have is logged when the first turn
 	// begins.
 	Tools []string
 	// ToolAliases maps a tool name that the model may use to the tool that runs.
@@ -141,9 +141,9 @@ type Options struct {
 	// PerTaskStop makes Interrupt spare background tasks, which are then stopped one by one.
 	PerTaskStop bool
 
-	// Continue goes on with the newest conversation of the working directory.
+	// Continue continues the newest conversation of the working directory.
 	Continue bool
-	// Resume goes on with the conversation of this id (or title).
+	// Resume continues the conversation of this id (or title).
 	Resume string
 	// Fork gives the resumed conversation a new id.
 	Fork bool
@@ -152,15 +152,15 @@ type Options struct {
 	// ResumeAt cuts a resumed conversation after the message with this UUID.
 	ResumeAt string
 	// ResumeDropsTurn refuses to resume unless the cut of ResumeAt drops just the turn of this
-	// message; an empty string is sent too. Nil means not said.
+	// message; an empty string is sent too. Nil means not set.
 	ResumeDropsTurn *string
 	// NoPersistence keeps the transcript off the disk.
 	NoPersistence bool
-	// Store receives a copy of the transcript while it is written, and is what Resume and Continue
-	// read from. A resumed CLI runs in a temporary config directory with a copy of the login, less
-	// its refresh token, and of the settings that it would have used; it is removed by Close. A store
-	// that is a [transcript.Locker] lets one client at a time go on with a conversation: Connect of
-	// another one wraps [transcript.ErrInUse], unless it forks.
+	// Store receives a copy of the transcript while it is written; Resume and Continue read from it. A
+	// resumed CLI runs in a temporary config directory with copies of its settings and of the login
+	// without the refresh token; Close removes it. A store that is a [transcript.Locker] lets one client
+	// at a time continue a conversation: Connect of another client returns [transcript.ErrInUse], unless
+	// it forks.
 	Store transcript.Store
 	// StoreEager writes to Store at every frame instead of at each result.
 	StoreEager bool
@@ -169,8 +169,8 @@ type Options struct {
 	// StoreDir is where the temporary config directory of a resumed CLI is made. Empty means
 	// [os.TempDir].
 	StoreDir string
-	// Recorder is given the conversation while it takes place, and what the CLI adds to its transcript
-	// files. Nil means nobody is.
+	// Recorder receives the conversation as it happens, and the lines that the CLI adds to its
+	// transcript files. Nil means none.
 	Recorder Recorder
 	// Checkpointing keeps copies of edited files for [Client.RewindFiles].
 	Checkpointing bool
@@ -199,7 +199,7 @@ type Options struct {
 	// one of them can be given.
 	Settings     json.RawMessage
 	SettingsFile string
-	// ManagedSettings are settings that nothing else can override.
+	// ManagedSettings are settings that no other source can override.
 	ManagedSettings json.RawMessage
 	// Sandbox configures the CLI's own sandbox for Bash. It cannot be combined with SettingsFile.
 	// Connect asks the CLI whether it has taken all of it. As root, an enabled sandbox and the PID
@@ -224,10 +224,10 @@ type Env struct {
 // InheritEnv is the caller's environment with vars laid over it.
 func InheritEnv(vars map[string]string) Env { return Env{vars: vars} }
 
-// ExactEnv is vars and nothing of the caller's environment.
+// ExactEnv is vars only, without the caller's environment.
 func ExactEnv(vars map[string]string) Env { return Env{exact: true, vars: vars} }
 
-// With is the environment with one more variable, in place of another of its name.
+// With is the environment with one more variable; it replaces a variable of the same name.
 func (e Env) With(name, value string) Env {
 	vars := maps.Clone(e.vars)
 	if vars == nil {
@@ -283,8 +283,8 @@ type SystemPrompt interface{ isSystemPrompt() }
 // [DynamicBoundary] separates the part worth caching from what follows.
 type TextPrompt struct {
 	Blocks []string
-	// Snapshot, if set, says whether the prompt is recorded with the session, so that a resume
-	// sends the recorded one.
+	// Snapshot, if set, is whether the prompt is recorded with the session, so that a resume sends the
+	// recorded one.
 	Snapshot *bool
 }
 
@@ -307,7 +307,7 @@ type PresetPrompt struct {
 // PromptFile is a file with the system prompt.
 type PromptFile struct{ Path string }
 
-// plainPrompt is the prompt that a pointer points to, so that a pointer says the same as its value.
+// plainPrompt is the prompt that a pointer points to: a pointer means the same as its value.
 func plainPrompt(prompt SystemPrompt) SystemPrompt {
 	switch p := prompt.(type) {
 	case *TextPrompt:

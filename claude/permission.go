@@ -20,7 +20,7 @@ import (
 // An error, a panic, a nil result or a result that cannot be sent denies the call. The text of the
 // error stays in the log.
 //
-// Names that are in no tool list may come too, such as "SandboxNetworkAccess".
+// ToolName may also be a name that is in no tool list, such as "SandboxNetworkAccess".
 type CanUseTool func(ctx context.Context, req *PermissionRequest) (PermissionResult, error)
 
 // A PermissionRequest is the CLI's question about one tool call.
@@ -32,7 +32,7 @@ type PermissionRequest struct {
 	// returned as they are in [Allow.UpdatedPermissions].
 	Suggestions []PermissionUpdate `json:"permission_suggestions"`
 	BlockedPath string             `json:"blocked_path"`
-	// DecisionReason says why the CLI asks; it may contain terminal escape sequences.
+	// DecisionReason is why the CLI asks; it may contain terminal escape sequences.
 	DecisionReason string `json:"decision_reason"`
 	// DecisionReasonType is the kind of DecisionReason: "rule", "mode", "workingDir", "hook", ...
 	DecisionReasonType      string            `json:"decision_reason_type"`
@@ -80,7 +80,7 @@ func Allows(result PermissionResult) bool {
 	return false
 }
 
-// A DecisionClass tells the CLI what kind of decision the user took.
+// A DecisionClass is the kind of decision that the user made.
 type DecisionClass string
 
 // The classes of decisions.
@@ -152,7 +152,7 @@ func (a Allow) MarshalJSON() ([]byte, error) {
 func (d Deny) MarshalJSON() ([]byte, error) { return plainjson.Marshal(d.wire()) }
 
 // servePermission answers a can_use_tool request. It never panics and always returns a JSON
-// object; what goes wrong becomes a denial.
+// object; failures become a denial.
 func servePermission(ctx context.Context, log *slog.Logger, fn CanUseTool, req json.RawMessage) (answer json.RawMessage) {
 	var asked PermissionRequest
 	defer func() {
@@ -220,8 +220,8 @@ func resultWire(result PermissionResult) (permissionWire, error) {
 	return permissionWire{}, errors.New("the callback gave no result")
 }
 
-// checkInput refuses an updated input that is not an object: the CLI would deny the call with a
-// message about itself.
+// checkInput refuses an updated input that is not an object: the CLI would deny the call with an
+// internal error.
 func checkInput(input any) error {
 	if isNil(input) {
 		return nil

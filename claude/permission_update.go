@@ -13,7 +13,7 @@ import (
 	"github.com/drover-agents/drover/internal/plainjson"
 )
 
-// A PermissionMode is the CLI's general attitude to tool calls.
+// A PermissionMode is the CLI's default treatment of tool calls.
 type PermissionMode string
 
 // The permission modes. The zero value leaves the choice to the CLI's settings.
@@ -26,9 +26,8 @@ const (
 	ModeAuto              PermissionMode = "auto"
 )
 
-// A PermissionUpdate changes the CLI's permission rules. One that came from the CLI is sent back
-// as it came, with what this version does not know of; fields that were changed since are sent
-// with their new value.
+// A PermissionUpdate changes the CLI's permission rules. An update of the CLI is sent back as it came,
+// with its unknown fields; fields that were changed since are sent with their new value.
 type PermissionUpdate struct {
 	Type PermissionUpdateType
 	// Rules and Behavior go with AddRules, ReplaceRules and RemoveRules.
@@ -49,7 +48,7 @@ type PermissionRule struct {
 	Content  string `json:"ruleContent,omitzero"`
 }
 
-// A PermissionUpdateType says what a [PermissionUpdate] does.
+// A PermissionUpdateType is the kind of change of a [PermissionUpdate].
 type PermissionUpdateType string
 
 // The types of updates.
@@ -113,7 +112,7 @@ func (u PermissionUpdate) wire() updateWire {
 	return updateWire{u.Type, u.Rules, u.Behavior, u.Mode, u.Directories, u.Destination}
 }
 
-// UnmarshalJSON keeps data in Raw. Fields of an unexpected kind are left zero and live on in Raw.
+// UnmarshalJSON keeps data in Raw. Fields of an unexpected kind are left zero and stay in Raw.
 func (u *PermissionUpdate) UnmarshalJSON(data []byte) error {
 	var w updateWire
 	if err := decodeObject(data, &w); err != nil && !isFieldError(err) {
@@ -163,7 +162,7 @@ func (u PermissionUpdate) overlay(came updateWire) ([]byte, error) {
 	return plainjson.Marshal(members)
 }
 
-// shadowWarnings says which settings keep [CanUseTool] from being asked at all, or for whole tools.
+// shadowWarnings returns the settings that keep [CanUseTool] from being asked at all, or for whole tools.
 func shadowWarnings(mode PermissionMode, allowedTools []string, skillsAll bool) []string {
 	var warnings []string
 	switch mode {

@@ -7,18 +7,18 @@ import (
 	"slices"
 )
 
-// A Recorder is given a conversation while it takes place, whether or not anybody reads its messages. Its
-// methods must not block. Prompt may be called at the same time as the others.
+// A Recorder receives a conversation as it happens, whether or not its messages are read. Its methods must
+// not block. Prompt may be called at the same time as the others.
 type Recorder interface {
 	// Start is called before the process is started. configDir is the folder of the CLI's files, empty if
-	// the environment does not say; copies says whether the CLI tells what it writes there.
+	// the environment does not set it; copies is whether the CLI reports the lines that it writes there.
 	Start(configDir string, copies bool)
-	// Prompt is given each prompt as a line, before the CLI gets it.
+	// Prompt receives each prompt as a line, before the CLI gets it.
 	Prompt(line []byte)
-	// Message is given each message of the CLI, in their order. A line that is no JSON has no type. A line above
-	// Options.MaxLineBytes ends the conversation: neither it nor what follows is given.
+	// Message receives each message of the CLI, in order. A line that is not JSON has no type. A line above
+	// Options.MaxLineBytes ends the conversation: neither it nor later lines are passed.
 	Message(line Line)
-	// Copies is given the lines that the CLI has added to a transcript file, in the order of the messages.
+	// Copies receives the lines that the CLI has added to a transcript file, in the order of the messages.
 	Copies(file string, entries []json.RawMessage)
 	// End is called when the process has ended, or could not be started. Temporary files are still there.
 	End()
@@ -33,7 +33,7 @@ func (noRecorder) Message(Line)                     {}
 func (noRecorder) Copies(string, []json.RawMessage) {}
 func (noRecorder) End()                             {}
 
-// recordsFiles reports whether a Recorder is to be told what the CLI writes into its transcript files.
+// recordsFiles reports whether a Recorder receives the lines of the CLI's transcript files.
 func (o *Options) recordsFiles() bool {
 	return o.Recorder != nil && !o.NoPersistence && !slices.Contains(o.ExtraArgs, "--no-session-persistence")
 }

@@ -26,8 +26,8 @@ type ResultMessage struct {
 	NumTurns    int
 	StopReason  string
 	// TotalCostUSD and ModelUsage are running totals of the conversation, including what a
-	// resumed session had cost before. Read the latest, never add them up; a [CostTracker] makes
-	// amounts per turn of them. Usage is of this turn's main loop alone.
+	// resumed session had cost before. Read the latest, never add them up; a [CostTracker] computes
+	// amounts per turn from them. Usage is of this turn's main loop alone.
 	TotalCostUSD      float64
 	ModelUsage        map[string]ModelUsage
 	Usage             Usage
@@ -44,7 +44,7 @@ type ResultMessage struct {
 	ResumeReason           string
 	FastModeState          string
 	FastModeDisabledReason string
-	// Origin says who started the turn; nil means the user.
+	// Origin is what started the turn; nil means the user.
 	Origin        *Origin
 	SubagentStats json.RawMessage
 

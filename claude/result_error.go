@@ -30,8 +30,8 @@ var (
 	ErrStartup = errors.New("claude: the CLI refused to start")
 )
 
-// A ResultError is a turn that did not end well, as its [ResultMessage] told it. The CLI exits with
-// an error after such a result; that exit is this error too, not a [ProcessError].
+// A ResultError is a failed turn, as its [ResultMessage] reports it. The CLI exits with an error after
+// such a result; that exit is this error too, not a [ProcessError].
 type ResultError struct {
 	Subtype              string
 	Errors               []string // as the CLI wrote them, internal diagnostics included
@@ -48,7 +48,7 @@ type ResultError struct {
 	secrets noSecrets
 }
 
-// Err returns a [ResultError] if the turn did not end well, else nil.
+// Err returns a [ResultError] if the turn failed, else nil.
 func (m *ResultMessage) Err() error { return m.errWithout(noSecrets{}) }
 
 // errWithout is Err whose text never shows the secrets.
@@ -75,8 +75,8 @@ func (m *ResultMessage) errWithout(secrets noSecrets) error {
 // internalDiagnostic begins texts that the CLI writes for its own developers.
 const internalDiagnostic = "[ede_diagnostic]"
 
-// Text returns what went wrong in words fit for people: the errors, else the result, else the
-// subtype, else the HTTP status.
+// Text returns the cause as text for people: the errors, else the result, else the subtype, else the
+// HTTP status.
 func (e *ResultError) Text() string {
 	var lines []string
 	for _, s := range e.Errors {
@@ -200,7 +200,7 @@ func (e *ResultError) Retryable() bool {
 	return e.APIError == "connection_failed" || e.APIErrorType == "api_error" || e.APIErrorType == "timeout_error"
 }
 
-// Advice says what to do next, or is empty if that depends on the prompt.
+// Advice returns what to do next, or "" if that depends on the prompt.
 func (e *ResultError) Advice() string {
 	switch {
 	case e.Is(ErrStartup):

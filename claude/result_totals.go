@@ -10,13 +10,13 @@ type Totals struct {
 	Models  map[string]ModelUsage
 }
 
-// A CostTracker makes amounts per turn of the running totals that results carry. Give it every
+// A CostTracker computes amounts per turn from the running totals of results. Give it every
 // message of one conversation, in order, or at least all of type [ResultMessage] and
 // [ConversationReset]. The zero value is ready to use. It is not safe for use by several goroutines.
 type CostTracker struct {
-	// Before is what the session had cost before the first result that is observed. It is needed
-	// only for a resumed session whose CLI counts on from a saved total and does not tell the
-	// share of the turn: 2.1.325 tells it, 2.1.197 starts again at zero.
+	// Before is the cost of the session before the first result that is observed. It is needed only
+	// for a resumed session whose CLI continues a saved total and does not report the share of the
+	// turn: 2.1.325 reports it, 2.1.197 starts again at zero.
 	Before Totals
 
 	started bool
@@ -25,7 +25,7 @@ type CostTracker struct {
 }
 
 // Observe returns what the turn cost if m is the result of one. Running totals that became smaller
-// count from zero: CLIs before 2.1.325 restart them without saying so.
+// count from zero: CLIs before 2.1.325 restart them without a message.
 func (t *CostTracker) Observe(m Message) (turn Totals, ok bool) {
 	switch m := m.(type) {
 	case *ConversationReset:

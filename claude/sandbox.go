@@ -10,7 +10,7 @@ import (
 
 // Sandbox configures the CLI's own sandbox, which confines the Bash tool alone: file tools such as
 // Write ignore it. A nil pointer or list leaves the CLI's settings as they are, so that false and
-// the empty list can be said too.
+// the empty list can be set too.
 //
 // With permission mode "bypassPermissions" the model can leave the sandbox, unless
 // AllowUnsandboxedCommands is false and Network.StrictAllowlist is true.

@@ -9,13 +9,13 @@ import (
 	"fmt"
 )
 
-// leftUnanswered are requests meant for hosts of another kind; an error answer would end what they
-// ask for on behalf of everybody.
+// leftUnanswered are requests for hosts of another kind. An error answer would end them for those
+// hosts too.
 var leftUnanswered = map[string]bool{
 	"remote_tool_call": true, "remote_plumbing_call": true, "remote_tools_probe": true, "remote_tools_reannounce": true,
 }
 
-// prepare takes one request of the CLI, in the order of the lines, and returns what answers it.
+// prepare takes one request of the CLI, in the order of the lines, and returns its service.
 func (c *Client) prepare(ctx context.Context, r cliRequest) service {
 	switch r.Subtype {
 	case "hook_callback":
@@ -52,8 +52,8 @@ func (c *Client) serve(ctx context.Context, r cliRequest) cliAnswer {
 	return cliAnswer{err: "unsupported control request: " + r.Subtype, code: "unsupported_request"}
 }
 
-// prepareHook finds the hook while it is sure to be there: [Client.SetHooks] forgets the old ones
-// when the CLI has taken the new ones, and calls of old ones stand before that in the stream.
+// prepareHook finds the hook in the order of the lines: [Client.SetHooks] forgets the old hooks when the
+// CLI has accepted the new ones, and calls of old hooks precede that in the stream.
 func (c *Client) prepareHook(ctx context.Context, r cliRequest) service {
 	var call struct {
 		CallbackID string          `json:"callback_id"`
@@ -62,7 +62,7 @@ func (c *Client) prepareHook(ctx context.Context, r cliRequest) service {
 	err := decodeObject(r.Body, &call)
 	hook := c.hook(call.CallbackID)
 	if hook == nil {
-		hook = lostHook(call.CallbackID, call.Input, err)
+		hook = unknownHook(call.CallbackID, call.Input, err)
 	}
 	return service{
 		run:  func() cliAnswer { return cliAnswer{response: hook.serve(ctx, c.log, call.Input)} },
@@ -70,9 +70,9 @@ func (c *Client) prepareHook(ctx context.Context, r cliRequest) service {
 	}
 }
 
-// lostHook stands in for a hook that is not known, so that the call gets the safe answer of its
-// event: the CLI takes an error for "no opinion".
-func lostHook(id string, input json.RawMessage, err error) *Hook {
+// unknownHook is used for an unknown hook, so that the call gets the safe answer of its event: the CLI
+// takes an error for no decision.
+func unknownHook(id string, input json.RawMessage, err error) *Hook {
 	var head struct {
 		Event HookEvent `json:"hook_event_name"`
 	}

@@ -19,7 +19,7 @@ import (
 // mergeSettings puts the sandbox into the settings and returns both as one JSON object. Settings
 // may also be the path of a file, which goes on unread; that cannot be combined with a sandbox.
 //
-// Where both speak, the sandbox wins, except that restrictions add up: lists of what is denied are
+// Where both set a key, the sandbox wins, except that restrictions add up: lists of denials are
 // united, and a switch of one side that would turn off restrictions of the other is dropped.
 func mergeSettings(settings json.RawMessage, sandbox *Sandbox) (json.RawMessage, error) {
 	if sandbox == nil {
@@ -60,7 +60,7 @@ func mergeSandbox(theirs, ours map[string]any) map[string]any {
 	dropSwitches(theirs, ours)
 	dropSwitches(ours, theirs)
 	merged := mergeObjects("", theirs, ours)
-	if _, said := merged["failIfUnavailable"]; !said && merged["enabled"] == true {
+	if _, set := merged["failIfUnavailable"]; !set && merged["enabled"] == true {
 		merged["failIfUnavailable"] = true
 	}
 	return merged

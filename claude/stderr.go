@@ -32,13 +32,13 @@ type stderrReader struct {
 	seen int // lines so far
 }
 
-// Standard error has no mark where a turn ends. What belongs to it has come when nothing came for a while.
+// Standard error has no mark at the end of a turn: it counts as complete after a pause.
 const (
 	stderrQuiet = 20 * time.Millisecond
 	stderrLimit = 250 * time.Millisecond
 )
 
-// await waits until the CLI has written nothing for a while, within a limit.
+// await waits for a pause in the output of the CLI, within a limit.
 func (s *stderrReader) await() {
 	limit := time.After(stderrLimit)
 	quiet := time.Tick(stderrQuiet)

@@ -21,11 +21,11 @@ const (
 // ErrStillRunning is returned by Close when the spawner could not end the process.
 var ErrStillRunning = advice.Wrap(errors.New("claude: the CLI could not be ended"), "end it by hand; if the spawner is your own, make its Kill and Wait work")
 
-// Close ends the conversation and everything that belongs to it: the turn under way is interrupted,
-// the CLI is asked to end, then told, then killed with all it has started. Close returns when the
-// process is reaped and the callbacks have returned, in at most about 15 seconds, usually in a
-// tenth of one. It may be called repeatedly and from any goroutine; all calls wait for the end. A
-// hook or tool that calls it makes it wait for that hook in vain, until its limit.
+// Close ends the conversation and its process. It interrupts the running turn and asks the CLI to end,
+// then sends SIGTERM, then kills it with all processes it has started. Close returns when the process
+// is reaped and the callbacks have returned: usually in 0.1 seconds, at most in about 15. It may be
+// called repeatedly and from any goroutine; all calls wait for the end. Called by a hook or tool, it
+// waits for that callback until its limit.
 func (c *Client) Close() error {
 	c.closeOnce.Do(func() {
 		c.closeErr = c.stop()
@@ -64,8 +64,8 @@ func (c *Client) endTurn() {
 	}
 }
 
-// endSession asks the CLI to end by itself. There is no need to wait for the answer: closing the
-// input says the same to a CLI that does not know the request.
+// endSession asks the CLI to end by itself. It does not wait for the answer: closing the input has the
+// same effect on a CLI that does not know the request.
 func (c *Client) endSession() {
 	if c.conn.ended() || !c.conn.isReady() {
 		return
@@ -91,7 +91,7 @@ func (c *Client) awaitEnd() error {
 	return ErrStillRunning
 }
 
-// closeServers lets the in-process servers go. Their calls were waited for already.
+// closeServers detaches the in-process servers. Their calls have ended already.
 func (c *Client) closeServers() error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()

@@ -68,7 +68,7 @@ func (s *lockedStore) release(all bool) error {
 	return errors.Join(errs...)
 }
 
-// lockStore keeps other clients from going on with the same conversation, where the store can.
+// lockStore keeps other clients from continuing the same conversation, if the store has locks.
 func (c *Client) lockStore(ctx context.Context) error {
 	o := c.opts
 	if o.Store == nil {
@@ -86,5 +86,5 @@ func (c *Client) lockStore(ctx context.Context) error {
 	if err != nil && (o.Resume != "" || errors.Is(err, transcript.ErrInUse)) {
 		return fmt.Errorf("claude: the conversation in Options.Store: %w", err)
 	}
-	return nil // nobody knows a new one yet: its first line takes the lock, or is not stored either
+	return nil // no other client knows a new one yet: its first line takes the lock, or is not stored either
 }

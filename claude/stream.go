@@ -27,8 +27,8 @@ func QueryStream(ctx context.Context, prompts iter.Seq2[Prompt, error], opts *Op
 	}
 }
 
-// streamEnd is how a stream of prompts ended. It travels through the queue of messages, so that
-// its place among them is known, and is never delivered.
+// streamEnd is how a stream of prompts ended. It passes through the queue of messages, which gives it
+// its position among them, and is never delivered.
 type streamEnd struct {
 	internalMessage
 	last int // number of the last prompt; 0 before the first
@@ -90,7 +90,7 @@ func (c *Client) deliver(ctx context.Context, yield func(Message, error) bool) {
 	}
 }
 
-// streamOver reports whether nothing more will come, and the error that ends the run.
+// streamOver reports whether the stream and its last turn are over, and the error that ends the run.
 func streamOver(stream *streamEnd, turn *TurnEnd) (bool, error) {
 	switch {
 	case stream == nil:

@@ -13,9 +13,9 @@ import (
 	"sync"
 )
 
-// A CLI that is too old for an option shows it in one of two ways: a flag that it does not know ends
-// it, with a line on standard error; a field of the handshake, of a prompt or of the settings that it
-// does not know is ignored without a word. Both must end in an error that names the option.
+// A CLI that is too old for an option fails in one of two ways. An unknown flag ends it, with a line on
+// standard error; an unknown field of the handshake, of a prompt or of the settings is silently
+// ignored. Both must end in an error that names the option.
 
 // checkSupport refuses options that the CLI of this introduction would ignore.
 func (o *Options) checkSupport(init *InitializeResult) error {
@@ -31,10 +31,9 @@ func (o *Options) checkSupport(init *InitializeResult) error {
 	return errors.Join(o.checkAgent(init), o.checkPlugins(init))
 }
 
-// lacks reports whether a CLI is too old for what came with a version. An empty version stands for a
-// CLI that does not tell, which is an old one; one that cannot be read is taken for a new one. Of what
-// is known only to be in the pinned version, and not in the oldest tested one, those in between get
-// the benefit of the doubt.
+// lacks reports whether a CLI is too old for a feature of a version. An empty version means a CLI that
+// does not report it, which is an old one; an unreadable version counts as new. A feature that is known
+// to be in the pinned version and not in the oldest tested one is assumed in those between.
 func lacks(version, since string) bool {
 	if version == "" {
 		return true
@@ -56,7 +55,7 @@ func spaced(version string) string {
 
 // checkAgent refuses an agent that does not exist: the CLI would go on with its own.
 func (o *Options) checkAgent(init *InitializeResult) error {
-	if o.Agent == "" || len(init.Agents) == 0 { // a CLI that lists none does not tell
+	if o.Agent == "" || len(init.Agents) == 0 { // a CLI that lists none does not report its agents
 		return nil
 	}
 	var names []string
@@ -87,8 +86,8 @@ type laterOption struct {
 	since  string // the first version known to have it
 }
 
-// ignoredByOld are the options that the oldest tested CLI takes without a word and ignores. Flags are
-// not among them: it refuses those itself.
+// ignoredByOld are the options that the oldest tested CLI silently ignores. Flags are not among them:
+// it refuses unknown flags itself.
 func (o *Options) ignoredByOld() []laterOption {
 	later := []laterOption{
 		{"VerbatimPrompts", o.VerbatimPrompts, verbatimSince},
@@ -148,8 +147,8 @@ func (s *Sandbox) ignoredByOld() []laterOption {
 	return later
 }
 
-// warnMissingTools logs the names in Options.Tools that the CLI has no tool for: it says nothing
-// itself, and only the first message of a turn shows which tools there are.
+// warnMissingTools logs the names in Options.Tools that the CLI has no tool for. The CLI does not
+// report them, and only the first message of a turn lists its tools.
 func (c *Client) warnMissingTools(init *SystemInit) {
 	for _, name := range c.opts.Tools {
 		there := slices.ContainsFunc(init.Tools, func(tool string) bool {
@@ -166,8 +165,8 @@ var refusedFlag = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`error: (?:unknown option '|option '(?:-\w, )?)(-[^\s'=]+)`)
 })
 
-// startError says which option ended a CLI that refused its command line; other errors stay as they
-// are.
+// startError names the option that ended a CLI that refused its command line; other errors stay as
+// they are.
 func (o *Options) startError(err error) error {
 	ended, ok := errors.AsType[*ProcessError](err)
 	if !ok {

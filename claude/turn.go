@@ -9,15 +9,15 @@ import (
 
 // A turnTracker decides when a turn is over.
 //
-// A result alone does not say so: with background agents a second, unasked turn and its result
-// follow. The CLI that reports its session state says "idle" when nothing more will come by itself,
-// and that, after a result, is the end. An older CLI reports no state; there the end is a result
-// while no background agent or workflow is known to run. Shells and monitors are never waited for,
-// since they may never end, and a ceiling after the last result covers what gets lost.
+// A result alone does not end it: with background agents a second turn and its result follow without
+// a prompt. A CLI that reports its session state sends "idle" when it will do no more by itself; after
+// a result that is the end. An older CLI reports no state; there the end is a result while no
+// background agent or workflow is known to run. Shells and monitors do not count, since they may never
+// end. A ceiling after the last result covers lost messages.
 type turnTracker struct {
 	ceiling time.Duration
 	// ended is called, without the lock, when a turn is over; upTo is the number of the newest
-	// prompt that the turn covers, forced says that the ceiling ended it.
+	// prompt that the turn covers, forced is true if the ceiling ended it.
 	ended func(upTo int, forced bool)
 
 	mu       sync.Mutex
@@ -30,7 +30,7 @@ type turnTracker struct {
 	state    string
 	tasks    map[string]bool // background agents and workflows at work
 	timer    *time.Timer
-	timerRun int           // tells a timer that fired late from the current one
+	timerRun int           // distinguishes a timer that fired late from the current one
 	rest     chan struct{} // closed when the open turn has its result or ends
 }
 
@@ -85,8 +85,8 @@ func (t *turnTracker) resting() <-chan struct{} {
 	return t.rest
 }
 
-// activity notes something that only a running turn produces: the turn goes on, or a new one that
-// nobody asked for has begun.
+// activity notes a message that only a running turn produces: the turn goes on, or a new one has begun
+// without a prompt.
 func (t *turnTracker) activity() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -108,8 +108,8 @@ func (t *turnTracker) result() {
 }
 
 // malformed notes a line that could not be read. If it was the result, the turn has none; if that is not
-// known, the turn has none when the CLI says that nothing more will come. Before the CLI has said that it works on the
-// prompt there is no result to miss.
+// known, the turn has none when the CLI reports that it is idle. Before the CLI reports that it works on
+// the prompt, the line cannot be a result.
 func (t *turnTracker) malformed(isResult bool) {
 	t.mu.Lock()
 	t.torn = t.torn || t.open && t.state != "" && t.state != "idle"
@@ -119,7 +119,7 @@ func (t *turnTracker) malformed(isResult bool) {
 	}
 }
 
-// sessionState notes what the CLI says about itself: running, requires_action or idle.
+// sessionState notes the state that the CLI reports: running, requires_action or idle.
 func (t *turnTracker) sessionState(state string) {
 	t.mu.Lock()
 	t.reports, t.state = true, state

@@ -15,7 +15,7 @@ var ErrNoAnswer = errors.New("claude: the turn ended without a result")
 
 var errNoObject = errors.New("it is not an object")
 
-// A TurnEnd says that a turn is over: everything the CLI will do by itself is done. It is made by
+// A TurnEnd reports that a turn is over: everything the CLI will do by itself is done. It is made by
 // the client and has no raw JSON.
 type TurnEnd struct {
 	internalMessage
@@ -24,10 +24,10 @@ type TurnEnd struct {
 	Answer *ResultMessage
 	// Results are all results of the turn, those of background tasks included.
 	Results []*ResultMessage
-	// Forced says that background work was still going on when Options.BackgroundCeiling passed.
+	// Forced is true if background work was still running when Options.BackgroundCeiling passed.
 	Forced bool
-	// StderrTail is the redacted end of what the CLI has written to standard error, if Err is not nil: up
-	// to when it wrote nothing for 20 milliseconds, or for 250 milliseconds after the end of the turn.
+	// StderrTail is the redacted end of the CLI's standard error, if Err is not nil: up to a pause of
+	// 20 milliseconds, or 250 milliseconds after the end of the turn.
 	StderrTail string
 
 	upTo    int   // number of the newest prompt that the turn covers
@@ -95,11 +95,11 @@ func (c *Client) turnEnd(item []byte) *TurnEnd {
 	return end
 }
 
-// lacksValue reports whether an answer that should be structured is not: the CLI calls it a success
-// all the same. A slash command has no answer, and a deferred tool has none yet.
+// lacksValue reports whether an answer lacks its structured value, which the CLI reports as a success.
+// A slash command has no answer, and a deferred tool has none yet.
 func lacksValue(r *ResultMessage) bool {
 	return r != nil && !r.Failed() && r.StructuredOutput == nil && r.LocalCommand == "" && r.DeferredToolUse == nil
 }
 
-// internalMessage makes what the client says itself a [Message]. It has no raw JSON.
+// internalMessage is the header of a [Message] that the client makes itself. It has no raw JSON.
 type internalMessage struct{ MessageHeader }

@@ -131,7 +131,7 @@ func (u ModelUsage) sub(base ModelUsage) ModelUsage {
 	return u
 }
 
-// add returns the sum of the counts; what is no count is taken from u.
+// add returns the sum of the counts; other fields are taken from u.
 func (u ModelUsage) add(v ModelUsage) ModelUsage {
 	u.InputTokens += v.InputTokens
 	u.OutputTokens += v.OutputTokens

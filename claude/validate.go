@@ -20,8 +20,8 @@ import (
 	"github.com/drover-agents/drover/internal/safetext"
 )
 
-// Validate reports everything that is wrong with the options, before anything is started. The
-// error joins one [OptionError] for each fault.
+// Validate returns all faults of the options, before a process is started. The error joins one
+// [OptionError] for each fault.
 func (o *Options) Validate() error {
 	v := &validator{}
 	v.process(o)
@@ -64,7 +64,7 @@ func (v *validator) process(o *Options) {
 	v.variables(o)
 }
 
-// variables refuses what no operating system can put into an environment.
+// variables refuses variables that no operating system accepts.
 func (v *validator) variables(o *Options) {
 	for _, name := range sortedKeys(o.Env.vars) {
 		bad := name == "" || strings.ContainsAny(name, "=\x00") || strings.Contains(o.Env.vars[name], "\x00")
@@ -78,7 +78,7 @@ func (v *validator) variables(o *Options) {
 }
 
 // arguments checks the command line as a whole. A flag in ExtraArgs that a field writes already is
-// refused: two values for one flag would leave it to the CLI which one counts.
+// refused: with two values for one flag, the CLI would choose.
 func (v *validator) arguments(o *Options) {
 	plain := *o
 	plain.ExtraArgs = nil
@@ -100,8 +100,8 @@ func (v *validator) arguments(o *Options) {
 	}
 }
 
-// localPaths refuses paths that do not exist where the CLI would go on without a word. A spawner
-// may start the CLI where other files are, so it is left to that.
+// localPaths refuses missing paths that the CLI would silently ignore. It does not check them if there
+// is a spawner, which may start the CLI where other files are.
 func (v *validator) localPaths(o *Options) {
 	if o.Spawner != nil {
 		return
@@ -180,7 +180,7 @@ func (v *validator) skills(o *Options) {
 // noComma refuses values that would become two in a comma list.
 func (v *validator) noComma(option string, values []string) {
 	for i, value := range values {
-		v.refuse(value == "" || strings.ContainsAny(value, ", \t\r\n"), fmt.Sprintf("%s[%d]", option, i), "%q cannot stand in a comma list", value)
+		v.refuse(value == "" || strings.ContainsAny(value, ", \t\r\n"), fmt.Sprintf("%s[%d]", option, i), "%q cannot be part of a comma list", value)
 	}
 }
 
@@ -206,7 +206,7 @@ func (v *validator) tools(option string, names []string) {
 	}
 }
 
-// outsideParentheses reports whether c stands in s where it separates: not within a rule such as
+// outsideParentheses reports whether s has c as a separator: not within a rule such as
 // "Bash(git log, git diff)".
 func outsideParentheses(s string, c rune) bool {
 	depth := 0
@@ -244,7 +244,7 @@ func (v *validator) sessions(o *Options) {
 	v.refuse(o.Title != "" && goesOn && !o.Fork, "Title", "names a new conversation; use Client.RenameSession for one that goes on")
 	v.refuse(o.SessionID != "" && !ident.ValidUUID(o.SessionID), "SessionID", "%q is not a UUID", o.SessionID)
 	v.refuse(o.SessionID != "" && goesOn && !o.Fork, "SessionID", "needs Fork when a conversation is resumed")
-	v.refuse(o.Store != nil && o.NoPersistence, "NoPersistence", "cannot be combined with Store: there would be nothing to copy")
+	v.refuse(o.Store != nil && o.NoPersistence, "NoPersistence", "cannot be combined with Store: there is no transcript to copy")
 	v.refuse(o.Store != nil && o.Checkpointing, "Checkpointing", "cannot be combined with Store: the copies of files are not in it")
 	if o.Store != nil && o.Continue {
 		_, lists := o.Store.(transcript.SessionLister)
@@ -281,7 +281,7 @@ func (v *validator) settings(o *Options) {
 	v.refuse(o.ProjectConfigRoot != "" && !filepath.IsAbs(o.ProjectConfigRoot), "ProjectConfigRoot", "%q is not an absolute path", o.ProjectConfigRoot)
 }
 
-// sandbox refuses what makes the CLI drop a whole block of restrictions without a word.
+// sandbox refuses values that make the CLI silently drop a whole block of restrictions.
 func (v *validator) sandbox(o *Options) {
 	if o.Sandbox == nil {
 		return

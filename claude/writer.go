@@ -19,9 +19,9 @@ type lineWriter struct {
 	spare   []byte        // the buffer that was written last, for reuse
 	queued  uint64        // lines given so far
 	written uint64        // lines handed to the operating system
-	active  bool          // somebody is writing
+	active  bool          // a goroutine is writing
 	err     error         // why no more can be written
-	moved   chan struct{} // closed when written or err changes, if anybody waits
+	moved   chan struct{} // closed when written or err changes; nil if no sender waits
 }
 
 // errInputClosed is the error of a write after the CLI's input was closed by us.
@@ -65,7 +65,7 @@ func (w *lineWriter) enqueue(line []byte, taken func([]byte)) (number uint64, id
 	return w.queued, idle, nil
 }
 
-// flush writes until nothing is pending.
+// flush writes until no line is pending.
 func (w *lineWriter) flush() {
 	w.mu.Lock()
 	defer w.mu.Unlock()

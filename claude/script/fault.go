@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// A FaultKind says how an answer breaks.
+// A FaultKind reports how an answer breaks.
 type FaultKind string
 
 // The ways in which an answer can break.

@@ -32,7 +32,7 @@ type Model struct {
 type Failure struct {
 	// Request is what was asked.
 	Request *Request
-	// Reason says what is wrong and what to do about it.
+	// Reason reports what is wrong and what to do about it.
 	Reason string
 	// Status is the HTTP status with which the request was refused.
 	Status int
@@ -76,7 +76,7 @@ func (m *Model) Traffic() []*Request {
 	return slices.Clone(m.traffic)
 }
 
-// ToolResult tells what the model saw of a tool's result, in the newest request that has it. The
+// ToolResult reports what the model saw of a tool's result, in the newest request that has it. The
 // tool is given by the id of the call or by its name.
 func (m *Model) ToolResult(idOrName string) (text string, isError, ok bool) {
 	for _, r := range slices.Backward(m.Requests()) {

@@ -54,7 +54,7 @@ type Tool struct {
 	Name        string          `json:"name"`
 	Description string          `json:"description"`
 	InputSchema json.RawMessage `json:"input_schema"`
-	// DeferLoading tells that the model is shown the name only.
+	// DeferLoading reports that the model is shown the name only.
 	DeferLoading bool `json:"defer_loading"`
 }
 
@@ -148,7 +148,7 @@ func (r *Request) Tool(name string) (Tool, bool) {
 	return Tool{}, false
 }
 
-// ToolResult tells what the model saw of a tool's result. The tool is given by the id of the call
+// ToolResult reports what the model saw of a tool's result. The tool is given by the id of the call
 // or by its name; of several results the newest is given.
 func (r *Request) ToolResult(idOrName string) (text string, isError, ok bool) {
 	results := r.ToolResults(idOrName)

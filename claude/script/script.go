@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// A Script says how a [Model] answers. The zero value answers nothing.
+// A Script reports how a [Model] answers. The zero value answers nothing.
 type Script struct {
 	// Turns are the answers; the package comment tells which one is taken.
 	Turns []Turn

@@ -26,7 +26,7 @@ const StructuredOutputTool = "StructuredOutput"
 type Turn struct {
 	// Name appears in failures and in [Request.Turn]. Empty means "turn N", counted from 1.
 	Name string
-	// Match says which requests this turn answers. The zero value makes the turn unconditional:
+	// Match reports which requests this turn answers. The zero value makes the turn unconditional:
 	// it is taken in order.
 	Match Match
 	// Repeat is how many requests the turn answers. Zero means one, [Forever] all.

@@ -37,7 +37,7 @@ type Info struct {
 	GitBranch   string
 	CWD         string
 	Tag         string
-	// Entrypoint says which program ran the session: "cli", "sdk-go" and others.
+	// Entrypoint reports which program ran the session: "cli", "sdk-go" and others.
 	Entrypoint string
 	// Archived is set by [Archive] and ends with the next prompt.
 	Archived bool

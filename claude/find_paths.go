@@ -28,10 +28,9 @@ func isRealProgram(name string) bool {
 	return strings.HasSuffix(name, ".exe") || strings.HasSuffix(name, ".com")
 }
 
-// wellKnownPlaces lists where the CLI's installers put it. On Windows nothing but the home
-// directory is probed: a path without a drive can be planted by anybody who may write to the
-// current drive's root.
-func wellKnownPlaces(goos, home string) []string {
+// wellKnownPaths lists the paths that the CLI's installers use. On Windows only the home directory
+// is probed: any user who may write to the root of the current drive can plant a path without a drive.
+func wellKnownPaths(goos, home string) []string {
 	if goos == "windows" {
 		if home == "" {
 			return nil
