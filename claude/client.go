@@ -78,7 +78,7 @@ func Connect(ctx context.Context, opts *Options) (*Client, error) {
 		return nil, err
 	}
 	if err := c.handshake(ctx); err != nil {
-		if o.goesOn() { // at the end of its input it would go on without hooks
+		if o.resumes() { // at the end of its input it would go on without hooks
 			_ = c.conn.proc.Kill()
 		}
 		_ = c.Close()

@@ -140,7 +140,7 @@ func (c *conn) message(line Line) {
 		c.turns.activity()
 	}
 	if !followsResult[head.subtype] {
-		c.wentOn()
+		c.clearFailed()
 	}
 	c.push(line.tag(), line.raw)
 	if head.typ == "system" {
@@ -177,8 +177,8 @@ func (c *conn) system(line Line) {
 // on.
 var followsResult = map[string]bool{"session_state_changed": true, "session_writes_lost": true, "plugin_install": true}
 
-// noteResult keeps a result, and remembers an error result: the CLI exits with code 1 after one, and
-// that is no crash.
+// noteResult keeps a result, and remembers an error result: the exit with code 1 after it is not a
+// crash.
 func (c *conn) noteResult(line Line) {
 	var failed *ResultMessage
 	empty := false
@@ -200,8 +200,8 @@ func (c *conn) noteResult(line Line) {
 	}
 }
 
-// wentOn forgets an error result, because something followed it: if the CLI ends now, that is a crash.
-func (c *conn) wentOn() {
+// clearFailed forgets an error result after a later message: if the CLI ends now, that is a crash.
+func (c *conn) clearFailed() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.lastFailed = nil

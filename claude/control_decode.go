@@ -194,8 +194,8 @@ func setUnmarshaler(f reflect.Value, s *plainjson.Scanner) error {
 	return f.Addr().Interface().(json.Unmarshaler).UnmarshalJSON(raw)
 }
 
-// setSlice fills a slice whose elements are set one by one. One that does not fit empties it: a
-// list with a hole would mean something else.
+// setSlice fills a slice element by element. An element that does not fit empties it: a list with a
+// hole would have another meaning.
 func setSlice(set setter) setter {
 	return func(f reflect.Value, s *plainjson.Scanner) error {
 		list := reflect.MakeSlice(f.Type(), 0, 4)

@@ -36,7 +36,7 @@ func (c *Client) send(ctx context.Context, prompt Prompt) (int, error) {
 		c.conn.turns.quietPrompt()
 	} else {
 		number = c.conn.turns.prompt()
-		c.conn.wentOn()
+		c.conn.clearFailed()
 	}
 	if err := c.conn.out.send(ctx, line, c.recorder.Prompt); err != nil {
 		return number, c.conn.endError(err)

@@ -32,7 +32,7 @@ const (
 	disableCron = "CLAUDE_CODE_DISABLE_CRON"
 )
 
-func (o *Options) goesOn() bool { return o.Continue || o.Resume != "" }
+func (o *Options) resumes() bool { return o.Continue || o.Resume != "" }
 
 // awaitsInitialize reports whether these options have the CLI wait for the handshake.
 func (o *Options) awaitsInitialize() bool {
@@ -68,7 +68,7 @@ func hasSchedule(dir string) bool {
 // the files cannot be seen from here, the CLI is to wait for the handshake.
 func (c *Client) refuseDeferred(ctx context.Context) error {
 	o := c.opts
-	if o.Store != nil || !o.goesOn() || o.awaitsInitialize() {
+	if o.Store != nil || !o.resumes() || o.awaitsInitialize() {
 		return nil
 	}
 	if o.Spawner != nil || o.Resume != "" && !ident.ValidUUID(o.Resume) {

@@ -93,7 +93,7 @@ func (v *variables) inherit(host []string) {
 	v.remove(notInherited...)
 }
 
-// addOwn adds the variables that carry options. Options.Env is laid over them: it wins.
+// addOwn adds the variables that carry options. Options.Env overrides them.
 func (o *Options) addOwn(vars *variables) {
 	vars.set("CLAUDE_CODE_ENTRYPOINT", "sdk-go")
 	vars.set("CLAUDE_CODE_SDK_READS_SESSION_STATE", "1")
@@ -111,7 +111,7 @@ func (o *Options) addOwn(vars *variables) {
 	}
 }
 
-// addGiven lays Options.Env over the rest. A trace parent in it replaces the pair, so that the two
+// addGiven adds Options.Env, which overrides the rest. A trace parent in it replaces the pair, so that the two
 // never come from different spans.
 func (o *Options) addGiven(vars *variables) {
 	given := newVariables("")

@@ -79,7 +79,7 @@ func readBeginning(r io.Reader) []byte {
 }
 
 // CompareVersions compares two CLI versions number by number: -1 if a is older, 0 if they are the
-// same release, 1 if a is newer. What follows the third number is ignored.
+// same release, 1 if a is newer. Text after the third number is ignored.
 func CompareVersions(a, b string) (int, error) {
 	x, errA := versionNumbers(a)
 	y, errB := versionNumbers(b)

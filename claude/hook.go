@@ -46,7 +46,7 @@ type HookFunc func(ctx context.Context, in HookInput) (HookOutput, error)
 // A HookFailure is what the CLI does when a hook's answer is unusable.
 type HookFailure string
 
-// What the CLI does after a failed hook.
+// Actions of the CLI after a failed hook.
 const (
 	// FailContinue takes the failed answer for no decision.
 	FailContinue HookFailure = "continue"

@@ -195,7 +195,7 @@ type Options struct {
 	// 2.1.248.
 	VerbatimPrompts bool
 
-	// Settings is settings JSON laid over the CLI's own; SettingsFile is a file with such JSON. Only
+	// Settings is settings JSON that overrides the CLI's own; SettingsFile is a file with such JSON. Only
 	// one of them can be given.
 	Settings     json.RawMessage
 	SettingsFile string
@@ -221,7 +221,7 @@ type Env struct {
 	vars  map[string]string
 }
 
-// InheritEnv is the caller's environment with vars laid over it.
+// InheritEnv is the caller's environment, overridden by vars.
 func InheritEnv(vars map[string]string) Env { return Env{vars: vars} }
 
 // ExactEnv is vars only, without the caller's environment.

@@ -73,7 +73,7 @@ func (d *SettingsDocument) withSandbox(raw json.RawMessage) (json.RawMessage, er
 	return plainjson.Marshal(all)
 }
 
-// DecodeSettings reads a settings file. What has an unexpected type is left out, as the CLI does; a
+// DecodeSettings reads a settings file. A value of an unexpected type is left out, as in the CLI; a
 // text that is not a JSON object is an error.
 func DecodeSettings(data []byte) (*SettingsDocument, error) {
 	parts := make(map[string]json.RawMessage)

@@ -68,7 +68,7 @@ func (o *Options) checkAgent(init *InitializeResult) error {
 	if _, ours := o.Agents[o.Agent]; ours {
 		return nil
 	}
-	return &OptionError{"Agent", fmt.Sprintf("there is no agent %q; there are %s", o.Agent, strings.Join(names, ", "))}
+	return &OptionError{"Agent", fmt.Sprintf("unknown agent %q; the CLI has %s", o.Agent, strings.Join(names, ", "))}
 }
 
 // checkPlugins refuses to go on without the plugins of the handshake.
@@ -179,7 +179,7 @@ func (o *Options) startError(err error) error {
 	if i := slices.IndexFunc(o.ExtraArgs, func(arg string) bool { return longFlag(arg) == longFlag(match[1]) }); i >= 0 {
 		return fmt.Errorf("%w: %w", &OptionError{fmt.Sprintf("ExtraArgs[%d]", i), "this CLI refuses " + match[1]}, err)
 	}
-	if match[1] == awaitInitialize && o.goesOn() && !o.PluginsInInitialize {
+	if match[1] == awaitInitialize && o.resumes() && !o.PluginsInInitialize {
 		return fmt.Errorf("%w: %w: %w", ErrTooOld, &OptionError{"Resume", "this CLI runs deferred calls before it has its hooks, and whether the conversation has one cannot be seen from here; " +
 			"set Store, or use CLI " + PinnedVersion}, err)
 	}

@@ -53,7 +53,7 @@ func (c *conn) turnEnded(upTo int, forced bool) {
 	c.push(tagTurnEnd, text)
 }
 
-// Err is nil if the turn has an answer that is no error result. With Options.OutputSchema an answer
+// Err is nil if the turn has an answer that is not an error result. With Options.OutputSchema an answer
 // without a structured value is [ErrStructuredOutput]. A turn in which a line could not be read, and no
 // result came, is a [ProtocolError].
 func (e *TurnEnd) Err() error {

@@ -156,7 +156,7 @@ func (v *validator) model(o *Options) {
 	for i, p := range o.Plugins {
 		v.refuse(p.Path == "", fmt.Sprintf("Plugins[%d]", i), "has no Path")
 	}
-	v.refuse(o.PluginsInInitialize && len(o.Plugins) == 0, "PluginsInInitialize", "there are no Plugins to hand over")
+	v.refuse(o.PluginsInInitialize && len(o.Plugins) == 0, "PluginsInInitialize", "needs Plugins")
 }
 
 func (v *validator) promptText(option, text string) {
@@ -235,15 +235,15 @@ func (v *validator) server(option, name string, s MCPServer) {
 }
 
 func (v *validator) sessions(o *Options) {
-	goesOn := o.goesOn()
-	v.refuse(goesOn && o.startsByItself() && !o.awaitsInitialize(), "Env", "with %s the CLI goes on with an interrupted turn before it has its hooks; leave it out", resumeInterrupted)
+	resumes := o.resumes()
+	v.refuse(resumes && o.startsByItself() && !o.awaitsInitialize(), "Env", "with %s the CLI continues an interrupted turn before it has its hooks; leave it out", resumeInterrupted)
 	v.refuse(o.Continue && o.Resume != "", "Continue", "cannot be combined with Resume")
-	v.refuse(o.Fork && !goesOn, "Fork", "needs Resume or Continue")
+	v.refuse(o.Fork && !resumes, "Fork", "needs Resume or Continue")
 	v.refuse(o.ResumeAt != "" && o.Resume == "", "ResumeAt", "needs Resume")
 	v.refuse(o.ResumeDropsTurn != nil && o.ResumeAt == "", "ResumeDropsTurn", "needs ResumeAt")
-	v.refuse(o.Title != "" && goesOn && !o.Fork, "Title", "names a new conversation; use Client.RenameSession for one that goes on")
+	v.refuse(o.Title != "" && resumes && !o.Fork, "Title", "names a new conversation; use Client.RenameSession for a resumed one")
 	v.refuse(o.SessionID != "" && !ident.ValidUUID(o.SessionID), "SessionID", "%q is not a UUID", o.SessionID)
-	v.refuse(o.SessionID != "" && goesOn && !o.Fork, "SessionID", "needs Fork when a conversation is resumed")
+	v.refuse(o.SessionID != "" && resumes && !o.Fork, "SessionID", "needs Fork when a conversation is resumed")
 	v.refuse(o.Store != nil && o.NoPersistence, "NoPersistence", "cannot be combined with Store: there is no transcript to copy")
 	v.refuse(o.Store != nil && o.Checkpointing, "Checkpointing", "cannot be combined with Store: the copies of files are not in it")
 	if o.Store != nil && o.Continue {

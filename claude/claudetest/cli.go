@@ -20,20 +20,19 @@ import (
 	"github.com/drover-agents/drover/internal/cliinstall"
 )
 
-// marker is the variable by which the processes of a test are recognised: whatever the CLI starts
-// inherits it.
+// marker is the variable by which the processes of a test are recognised: all processes of the CLI
+// inherit it.
 const marker = "DROVER_TEST_RUN"
 
-// CLI gives the test the real, pinned CLI with a home and a temporary directory of its own. The CLI
-// is looked for in DROVER_CLAUDE, then in the .drover folder of the module, and installed there by
-// npm if it is missing, once for all tests.
+// CLI gives the test the real, pinned CLI with a home and a temporary directory of its own. It takes
+// the CLI of DROVER_CLAUDE, else the one in the .drover folder of the module. If that is missing, npm
+// installs it, once for all tests.
 //
-// It waits for one of the machine's slots, of which there is one for each core whatever the number
-// of test programs, because each start of the CLI costs half a second of a core. The slot is given
-// back at the end of the test. Tests that use it cannot be parallel.
+// CLI waits for one of the machine's slots and releases it at the end of the test. All test programs
+// together have one slot for each core, because a start of the CLI costs half a second of a core.
+// Tests that use it cannot be parallel.
 //
-// At its end the test fails if a process that the CLI started, or a goroutine that was started since
-// the call, is still there.
+// The test fails at its end if a process of the CLI, or a goroutine started since the call, still runs.
 func CLI(t testing.TB) *RealCLI {
 	t.Helper()
 	return newRealCLI(t, claude.PinnedVersion, func() (string, error) {
@@ -65,7 +64,7 @@ func newRealCLI(t testing.TB, version string, find func() (path string, err erro
 	if err != nil {
 		t.Fatalf("claudetest: no CLI to test with: %s", advice.Text(err))
 	}
-	t.Setenv(marker, "") // refuses parallel tests, whose leaks could not be told apart
+	t.Setenv(marker, "") // refuses parallel tests, whose leaks cannot be distinguished
 	goroutines := goleak.IgnoreCurrent()
 	takeSlot(t)
 	cli := &RealCLI{Path: path, Version: version, run: rand.Text()}
@@ -98,8 +97,8 @@ func (c *RealCLI) makeFolders(t testing.TB) {
 	})
 }
 
-// Env is the whole environment that the CLI gets: private folders, a fake key, the model's address,
-// and nothing of the caller's but PATH.
+// Env is the whole environment of the CLI: private folders, a fake key, the model's address, and PATH
+// of the caller.
 func (c *RealCLI) Env(baseURL string) map[string]string {
 	return map[string]string{
 		"PATH":                os.Getenv("PATH"),
@@ -129,7 +128,7 @@ func (c *RealCLI) Options(model *Model) *claude.Options {
 	}
 }
 
-// SetEnv lays further variables over the environment of options made by Options.
+// SetEnv adds variables to the environment of options made by Options.
 func (c *RealCLI) SetEnv(o *claude.Options, model *Model, vars map[string]string) {
 	env := c.Env(model.BaseURL())
 	maps.Copy(env, vars)
@@ -149,14 +148,14 @@ func (c *RealCLI) WriteFile(t testing.TB, name, content string) string {
 	return path
 }
 
-// checkLeaks fails the test for what its CLI left behind, and ends it.
+// checkLeaks fails the test for processes and goroutines left behind, and ends the processes.
 func (c *RealCLI) checkLeaks(t testing.TB, goroutines goleak.Option) {
 	t.Helper()
 	for _, p := range awaitNone(c.run) {
 		t.Errorf("claudetest: process %d is left behind: %s", p.pid, p.command)
 		p.kill()
 	}
-	if !t.Failed() { // the goroutines of a test that broke off are no news
+	if !t.Failed() { // a test that failed may leave goroutines
 		goleak.VerifyNone(t, goroutines)
 	}
 }

@@ -22,7 +22,7 @@ func mainCode(m *testing.M) int {
 		return 1
 	}
 	defer func() { _ = os.RemoveAll(temp) }()
-	// The slots are shared with other test programs, so they stay where everybody finds them.
+	// The slots are shared with other test programs, so they stay in their common folder.
 	_ = os.Setenv("DROVER_SLOTS", slotFolder())
 	_ = os.Setenv("TMPDIR", temp)
 	code := m.Run()

@@ -10,7 +10,7 @@ import (
 	"github.com/drover-agents/drover/claude/script"
 )
 
-// FakeKey is the API key that [Model.Env] gives. It is accepted by nothing but a scripted model.
+// FakeKey is the API key of [Model.Env]. Only a scripted model accepts it.
 const FakeKey = "fake-key-of-a-scripted-model"
 
 // A Model is a scripted model for one test. Beside its own methods it has those of
@@ -21,7 +21,7 @@ type Model struct {
 }
 
 // NewModel serves the turns on loopback until the end of the test. The test fails if a request
-// found no turn. For a script with more to it than turns, see [NewScriptedModel].
+// found no turn. For a script with further settings, see [NewScriptedModel].
 func NewModel(t testing.TB, turns ...script.Turn) *Model {
 	t.Helper()
 	return NewScriptedModel(t, script.New(turns...))
@@ -64,7 +64,7 @@ func (m *Model) RequireAllUsed() *Model {
 // BaseURL is the address to give a client as ANTHROPIC_BASE_URL.
 func (m *Model) BaseURL() string { return m.URL() }
 
-// Env is what a client needs in its environment to talk to m and to nobody else.
+// Env are the variables that make a client send its requests to m.
 func (m *Model) Env() map[string]string {
 	return map[string]string{"ANTHROPIC_BASE_URL": m.BaseURL(), "ANTHROPIC_API_KEY": FakeKey}
 }

@@ -11,14 +11,14 @@ import (
 // pipeCapacity is what a pipe of the operating system holds on Linux.
 const pipeCapacity = 64 << 10
 
-// A pipe is an in-memory pipe with the manners of a real one: it holds a limited number of bytes,
-// a writer waits for room, a reader gets what is there, and either end can be closed.
+// A pipe is an in-memory pipe that behaves like a real one: it holds a limited number of bytes, a
+// writer waits for space, a reader gets the available bytes, and either end can be closed.
 type pipe struct {
 	mu      sync.Mutex
 	changed sync.Cond
 	buf     []byte
-	wclosed bool // no more will be written: EOF after what is there
-	rclosed bool // nobody will read: writes fail
+	wclosed bool // no more will be written: EOF after the buffered bytes
+	rclosed bool // no more will be read: writes fail
 }
 
 func newPipe() *pipe {

@@ -18,9 +18,9 @@ import (
 // with [RunScript]; when it returns, the CLI exits with code 0.
 type CLIScript func(s *ScriptSession)
 
-// ScriptCLI is a stand-in for the CLI: a spawner whose processes live in memory and do what script
-// says. It is for faults that the real CLI does not produce on demand; whatever the real CLI can
-// show is better tested with [CLI]. It works inside a testing/synctest bubble.
+// ScriptCLI is a scripted replacement of the CLI: a spawner whose processes are in memory and run
+// script. It is for faults that the real CLI does not produce on demand; test everything else with
+// [CLI]. It works inside a testing/synctest bubble.
 //
 // At the end of the test every process that was started must have ended.
 func ScriptCLI(t testing.TB, script CLIScript) *ScriptedCLI {

@@ -102,7 +102,7 @@ func (s *ScriptSession) Await(typ string) Frame {
 	}
 }
 
-// Initialize answers the handshake; fields is a JSON object laid over a usual answer, or empty.
+// Initialize answers the handshake; fields is a JSON object that overrides the usual answer, or empty.
 func (s *ScriptSession) Initialize(fields string) Frame {
 	f := s.Await("control_request")
 	answer := map[string]any{

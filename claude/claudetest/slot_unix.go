@@ -21,8 +21,8 @@ import (
 // slotWait is how long a test waits for a slot. Other packages may have long queues.
 const slotWait = 10 * time.Minute
 
-// held is the slot of this test program, which its tests share: they come one after the other, and one
-// that took a second slot while another program does the same would wait for that for ever.
+// held is the slot of this test program, which its tests share: they run one after the other, and two
+// programs that each wait for a second slot would wait for ever.
 var held struct {
 	sync.Mutex
 	slot  *os.File
@@ -55,7 +55,7 @@ func giveSlotBack() {
 }
 
 // acquireSlot waits for one of the slots in dir, which are files that are locked while in use, so
-// that a test program that dies gives its slots back. It tries at least once. Those who wait stand in a
+// that a test program that dies releases its slots. It tries at least once. Waiting programs are in a
 // queue, a lock too: else a program that takes slot after slot would leave none to the others.
 func acquireSlot(dir string, slots int, wait time.Duration) (*os.File, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {

@@ -111,7 +111,7 @@ func (a *answer) stopSequence() *string {
 }
 
 func (a *answer) flush() {
-	// A writer that cannot flush sends everything at the end, which is all it can do.
+	// A writer that cannot flush sends everything at the end.
 	_ = http.NewResponseController(a.w).Flush()
 }
 
@@ -138,5 +138,5 @@ func (a *answer) reset() {
 	_ = conn.Close()
 }
 
-// abort drops the connection without a word in the server's log.
+// abort drops the connection without an entry in the server's log.
 func abort() { panic(http.ErrAbortHandler) }

@@ -25,7 +25,7 @@ type Block interface {
 	check() error
 }
 
-// A TextBlock is text said to the user.
+// A TextBlock is text for the user.
 type TextBlock struct {
 	Text string
 }

@@ -16,12 +16,12 @@
 //
 // For each request, the first conditional turn (one with a [Match]) that has uses left and whose
 // condition holds answers; otherwise the next unconditional turn, in order; otherwise
-// [Script.Default]. A turn is used once unless it says how often. When nothing is left the request
-// is refused with HTTP status 402, which the CLI neither retries nor takes for an authentication
-// failure, and a [Failure] that names what was asked is recorded.
+// [Script.Default]. A turn is used once unless it has [Turn.Repeat]. Without a turn the request is
+// refused with HTTP status 402, which the CLI neither retries nor takes for an authentication
+// failure, and a [Failure] that describes the request is recorded.
 //
-// A client that retries sends a new request, which takes the next turn: a script that begins with
-// a 529 goes on with what the retry is to see.
+// A client that retries sends a new request, which takes the next turn: after a turn that fails with
+// 529, write the turn that answers the retry.
 //
 // # What is promised
 //
@@ -31,9 +31,9 @@
 //     concurrently.
 //   - Delays and hanging answers end when the client goes away or the server is closed.
 //   - [Server.Close] is bounded, and leaves no goroutine unless a function of the script itself
-//     never returns, in which case Close says so.
+//     never returns; then Close returns [ErrStillRunning].
 //   - Identifiers are counted, not random: the same requests in the same order get the same answers.
 //
-// It is not promised that a request accepted here would be accepted by the real API.
-// [Script.Strict] checks the rules that clients break most often, not all of them.
+// The real API may refuse a request that is accepted here: [Script.Strict] checks the rules that
+// clients break most often, not all of them.
 package script

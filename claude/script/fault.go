@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// A FaultKind reports how an answer breaks.
+// A FaultKind is how an answer breaks.
 type FaultKind string
 
 // The ways in which an answer can break.
@@ -23,18 +23,18 @@ const (
 	// FaultErrorEvent sends an SSE error event, then ends the answer. A request that is not
 	// streamed gets the error as an HTTP error.
 	FaultErrorEvent FaultKind = "error_event"
-	// FaultHang sends nothing more until the client goes away.
+	// FaultHang sends no more until the client disconnects.
 	FaultHang FaultKind = "hang"
 )
 
-// statusOverloaded is the API's own status for having too much to do.
+// statusOverloaded is the API's own status for overload.
 const statusOverloaded = 529
 
 // Nothing, as [Fault.After], breaks the answer before its first event. A reset or a hang then
 // comes even before the HTTP status.
 const Nothing = -1
 
-// A Fault breaks an answer at a chosen place.
+// A Fault breaks an answer at a chosen position.
 type Fault struct {
 	Kind FaultKind
 	// After is the number of stream events sent before the fault; pings are not counted. Zero

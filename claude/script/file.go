@@ -69,7 +69,7 @@ type fileBlock struct {
 	RawInput         string    `yaml:"raw_input,omitempty"`
 }
 
-// A jsonValue is any YAML value that JSON can say, kept as JSON.
+// A jsonValue is any YAML value that has a JSON form, kept as JSON.
 type jsonValue json.RawMessage
 
 // UnmarshalYAML takes any value.
@@ -149,7 +149,7 @@ func (ft fileTurn) content(path string, ps *problems) []Block {
 	given := count(ft.Text != nil, ft.Content != nil, ft.Structured != nil)
 	ps.add(path, given > 1, "give one of text, content and structured")
 	ps.add(path, given == 0 && ft.Error == nil && ft.Fault == nil && ft.StopReason == "",
-		"the turn says nothing; give text, content, structured, error or fault (content: [] with a stop_reason for an empty message)")
+		"the turn is empty; give text, content, structured, error or fault (content: [] with a stop_reason for an empty message)")
 	switch {
 	case ft.Text != nil:
 		return []Block{TextBlock{Text: *ft.Text}}

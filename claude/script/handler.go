@@ -22,9 +22,9 @@ const maxBody = 64 << 20
 // maxFuncs bounds how many times a [Func] may return another one.
 const maxFuncs = 8
 
-// ServeHTTP answers POST /v1/messages and POST /v1/messages/count_tokens, says hello on the paths
-// that the CLI probes, and answers all else with 404. Everything is recorded, see [Model.Traffic].
-// An answer that is broken off ends by panicking with [http.ErrAbortHandler], as net/http wants it.
+// ServeHTTP answers POST /v1/messages and POST /v1/messages/count_tokens, and the paths that the CLI
+// probes. All other paths get 404. Every request is recorded, see [Model.Traffic]. An answer that is
+// broken off panics with [http.ErrAbortHandler], as net/http requires.
 func (m *Model) ServeHTTP(w http.ResponseWriter, hr *http.Request) {
 	id := m.nextID()
 	w.Header().Set("Request-Id", id)
@@ -164,7 +164,7 @@ func writeJSON(w http.ResponseWriter, status int, body []byte) {
 	_, _ = w.Write(body) // a client that has gone needs no answer
 }
 
-// pause waits for d and reports whether the client is still there.
+// pause waits for d and reports whether the client is still connected.
 func pause(ctx context.Context, d time.Duration) bool {
 	if d <= 0 {
 		return ctx.Err() == nil

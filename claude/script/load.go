@@ -21,11 +21,11 @@ const (
 	maxProblems = 100 // that are reported
 )
 
-// A FileError is one thing that is wrong in a YAML script.
+// A FileError is one fault of a YAML script.
 type FileError struct {
 	// File is the name of the file, empty if it was read from a reader.
 	File string
-	// Line and Column count from 1; they are 0 where the place is not known.
+	// Line and Column count from 1; they are 0 if the position is not known.
 	Line, Column int
 	Reason       string
 }
@@ -41,8 +41,7 @@ func (e *FileError) Error() string {
 	return fmt.Sprintf("%s:%d:%d: %s", name, e.Line, e.Column, e.Reason)
 }
 
-// Load reads a YAML script from a regular file. The error joins values of type [*FileError], one for each
-// thing that is wrong.
+// Load reads a YAML script from a regular file. The error joins values of type [*FileError], one for each fault.
 func Load(path string) (Script, error) {
 	f, err := plainfile.Open(path)
 	if err != nil {
@@ -68,7 +67,7 @@ func read(r io.Reader, name string) (Script, error) {
 }
 
 func parse(data []byte) (s Script, errs []*FileError) {
-	// A script that the decoder itself cannot bear is a bad script, not a crash of the program.
+	// A panic of the decoder is an error of the script, not a crash of the program.
 	defer func() {
 		if p := recover(); p != nil {
 			s, errs = Script{}, []*FileError{{Reason: fmt.Sprintf("the file cannot be parsed: %v", p)}}
@@ -116,8 +115,8 @@ func checkSize(data []byte) *FileError {
 
 func errEmpty() *FileError { return &FileError{Reason: "the file is empty; begin it with version: 1"} }
 
-// onlyBody is the one document of a script. It refuses what a script does not need and what can grow without
-// bound when expanded.
+// onlyBody is the one document of a script. It refuses YAML that a script does not need and YAML that can grow
+// without bound when expanded.
 func onlyBody(tree *ast.File) (ast.Node, *FileError) {
 	var body ast.Node
 	for _, doc := range tree.Docs {
@@ -169,7 +168,7 @@ func positioned(err error) *FileError {
 	return &FileError{Reason: err.Error()}
 }
 
-// locate finds the place of a path such as "turns[2].fault.kind", or of the nearest part of it
+// locate finds the position of a path such as "turns[2].fault.kind", or of the nearest part of it
 // that is in the file.
 func locate(tree *ast.File, path string) (line, column int) {
 	for path != "" {

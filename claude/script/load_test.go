@@ -103,7 +103,7 @@ func TestLoadErrors(t *testing.T) {
 		{"bad status", head + "  - text: hi\n  - error: {status: 99}\n", "script:4:21: turns[1].error.status: status 99"},
 		{"bad delay", head + "  - text: hi\n    delay: soon\n", `script:4:12: turns[0].delay: "soon" is not a duration`},
 		{"two answers", head + "  - text: hi\n    structured: {a: 1}\n", "script:3:5: turns[0]: give one of"},
-		{"no answer", head + "  - name: x\n", "script:3:5: turns[0]: the turn says nothing"},
+		{"no answer", head + "  - name: x\n", "script:3:5: turns[0]: the turn is empty"},
 		{"two kinds of block", head + "  - content:\n      - {text: a, tool: b}\n", "turns[0].content[0]: a block has exactly one of"},
 		{"input of text", head + "  - content:\n      - {text: a, input: {}}\n", "only a tool block has"},
 		{"signature of text", head + "  - content:\n      - {text: a, signature: x}\n", "only a thinking block has"},

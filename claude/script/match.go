@@ -10,7 +10,7 @@ import (
 )
 
 // A Match is a condition on a request: all fields that are set must hold. The zero value holds
-// always. Except for Func it is plain data, so that a file can say the same.
+// always. Except for Func it is plain data, which a file can contain.
 type Match struct {
 	// LastUserText must be contained in [Request.LastUserText].
 	LastUserText string `yaml:"last_user_text,omitempty"`
@@ -18,7 +18,7 @@ type Match struct {
 	SystemText string `yaml:"system_text,omitempty"`
 	// Text must be contained anywhere in what the model sees: see [Request.SawText].
 	Text string `yaml:"text,omitempty"`
-	// Model must be the requested model; a final * stands for any end.
+	// Model must be the requested model; a final * matches any end.
 	Model string `yaml:"model,omitempty"`
 	// ToolOffered must be the name of a tool in the request.
 	ToolOffered string `yaml:"tool_offered,omitempty"`
@@ -28,7 +28,7 @@ type Match struct {
 	HasToolResult string `yaml:"has_tool_result,omitempty"`
 	// Subagent, if set, must equal [Request.IsSubagent].
 	Subagent *bool `yaml:"subagent,omitempty"`
-	// Stream, if set, says whether the request asks for a stream.
+	// Stream, if set, must equal the stream field of the request.
 	Stream *bool `yaml:"stream,omitempty"`
 	// Headers must each be present, with a value that contains the one given.
 	Headers map[string]string `yaml:"headers,omitempty"`
@@ -51,7 +51,7 @@ func SystemText(s string) Match { return Match{SystemText: s} }
 // SawText holds for requests that contain s anywhere the model sees it.
 func SawText(s string) Match { return Match{Text: s} }
 
-// ModelIs holds for requests to a model; a final * stands for any end.
+// ModelIs holds for requests to a model; a final * matches any end.
 func ModelIs(name string) Match { return Match{Model: name} }
 
 // ToolOffered holds for requests that offer a tool.
@@ -73,7 +73,7 @@ func Not(m Match) Match { return Match{Not: &m} }
 // AnyOf holds for requests for which one of matches does.
 func AnyOf(matches ...Match) Match { return Match{Any: matches} }
 
-// A condition is one thing that a Match requires, with words for it.
+// A condition is one requirement of a Match, with its description.
 type condition struct {
 	words string
 	holds func(*Request) bool
@@ -89,7 +89,7 @@ func (m Match) Holds(r *Request) bool {
 	return true
 }
 
-// String says in words what m requires.
+// String describes the requirements of m.
 func (m Match) String() string {
 	var words []string
 	for _, c := range m.conditions() {

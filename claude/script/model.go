@@ -25,14 +25,14 @@ type Model struct {
 	calls    int   // HTTP requests so far, for request ids
 	traffic  []*Request
 	failures []Failure
-	grown    chan struct{} // closed when messages grows; nil when nobody waits
+	grown    chan struct{} // closed when messages grows; nil if no caller waits
 }
 
 // A Failure is a request that the script could not answer.
 type Failure struct {
-	// Request is what was asked.
+	// Request is the request that was refused.
 	Request *Request
-	// Reason reports what is wrong and what to do about it.
+	// Reason is the cause and its remedy.
 	Reason string
 	// Status is the HTTP status with which the request was refused.
 	Status int
@@ -40,8 +40,7 @@ type Failure struct {
 
 func (f Failure) Error() string { return "script: " + f.Reason }
 
-// NewModel prepares a model. The error joins everything that is wrong with s, see
-// [Script.Validate].
+// NewModel prepares a model. The error joins all faults of s, see [Script.Validate].
 func NewModel(s Script) (*Model, error) {
 	if err := s.Validate(); err != nil {
 		return nil, err
@@ -69,14 +68,14 @@ func (m *Model) LastRequest() *Request {
 	return requests[len(requests)-1]
 }
 
-// Traffic lists every HTTP request of whatever kind, in the order of their arrival.
+// Traffic lists all HTTP requests, in the order of their arrival.
 func (m *Model) Traffic() []*Request {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return slices.Clone(m.traffic)
 }
 
-// ToolResult reports what the model saw of a tool's result, in the newest request that has it. The
+// ToolResult returns a tool's result as the model saw it, in the newest request that has it. The
 // tool is given by the id of the call or by its name.
 func (m *Model) ToolResult(idOrName string) (text string, isError, ok bool) {
 	for _, r := range slices.Backward(m.Requests()) {
@@ -123,7 +122,7 @@ func (m *Model) Unused() []string {
 }
 
 // WaitRequests waits until n requests for a message have arrived, or ctx ends. The error then
-// tells how many there were.
+// has the number that arrived.
 func (m *Model) WaitRequests(ctx context.Context, n int) error {
 	for {
 		m.mu.Lock()
@@ -203,8 +202,8 @@ func (m *Model) chooseLocked(r *Request) (turn Turn, err error) {
 	return Turn{}, errors.New(m.describeUnmatchedLocked(r))
 }
 
-// pickLocked prefers conditional turns, so that a turn for one special request can stand anywhere
-// beside those that are taken in order.
+// pickLocked prefers conditional turns, so that a turn for one special request can be anywhere among
+// those that are taken in order.
 func (m *Model) pickLocked(r *Request) int {
 	inOrder := -1
 	for i, t := range m.script.Turns {
@@ -246,8 +245,8 @@ func (m *Model) failLocked(r *Request, status int, reason string) *Failure {
 	return &f
 }
 
-// refusalStatus is 402 for what the script lacks: the CLI retries neither it nor 403, and takes
-// only the latter for a failed login.
+// refusalStatus is 402 for a request without a turn: the CLI retries neither 402 nor 403, and takes
+// only 403 for a failed login.
 func refusalStatus(err error) int {
 	if errors.Is(err, errInvalidRequest) {
 		return http.StatusBadRequest

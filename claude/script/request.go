@@ -12,7 +12,7 @@ import (
 	"github.com/drover-agents/drover/internal/ident"
 )
 
-// A Request is what a client sent. It is never changed after it was recorded; do not change it.
+// A Request is a request of a client. It is never changed after it was recorded; do not change it.
 type Request struct {
 	// Number counts the requests for a message from 1. It is 0 for all other requests.
 	Number int `json:"-"`
@@ -54,7 +54,7 @@ type Tool struct {
 	Name        string          `json:"name"`
 	Description string          `json:"description"`
 	InputSchema json.RawMessage `json:"input_schema"`
-	// DeferLoading reports that the model is shown the name only.
+	// DeferLoading is true if the model sees only the name.
 	DeferLoading bool `json:"defer_loading"`
 }
 
@@ -71,7 +71,7 @@ type OutputConfig struct {
 	Format json.RawMessage `json:"format"`
 }
 
-// A ToolResult is what the model saw of one tool call.
+// A ToolResult is the result of one tool call as the model saw it.
 type ToolResult struct {
 	ID      string // of the call
 	Name    string // of the tool, empty if the call itself is not in the request
@@ -148,8 +148,8 @@ func (r *Request) Tool(name string) (Tool, bool) {
 	return Tool{}, false
 }
 
-// ToolResult reports what the model saw of a tool's result. The tool is given by the id of the call
-// or by its name; of several results the newest is given.
+// ToolResult returns a tool's result as the model saw it. The tool is given by the id of the call or
+// by its name; of several results the newest is returned.
 func (r *Request) ToolResult(idOrName string) (text string, isError, ok bool) {
 	results := r.ToolResults(idOrName)
 	if len(results) == 0 {
@@ -223,8 +223,8 @@ func toolResults(messages []Message, names map[string]string, idOrName, present 
 // AgentID is the CLI's id of the subagent that made the request; empty for the main conversation.
 func (r *Request) AgentID() string { return r.Header.Get("X-Claude-Code-Agent-Id") }
 
-// IsSubagent reports whether a subagent of the CLI made the request. A proxy may drop the header
-// that says so; the CLI marks the system prompt as well.
+// IsSubagent reports whether a subagent of the CLI made the request. A proxy may drop the header of
+// subagents; the CLI marks the system prompt as well.
 func (r *Request) IsSubagent() bool {
 	return r.AgentID() != "" || strings.Contains(r.System.Text(), "cc_is_subagent=true")
 }

@@ -65,7 +65,7 @@ func newFileTurn(t Turn) (fileTurn, error) {
 
 func (ft *fileTurn) setContent(t Turn) error {
 	if len(t.Content) == 0 && t.Error == nil && t.Fault == nil {
-		ft.StopReason = t.stopReason() // an empty message must say something in a file
+		ft.StopReason = t.stopReason() // a turn of a file must not be empty
 	}
 	if len(t.Content) == 1 {
 		if text, ok := t.Content[0].(TextBlock); ok {

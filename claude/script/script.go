@@ -9,18 +9,18 @@ import (
 	"time"
 )
 
-// A Script reports how a [Model] answers. The zero value answers nothing.
+// A Script is the answers of a [Model]. The zero value refuses every request.
 type Script struct {
-	// Turns are the answers; the package comment tells which one is taken.
+	// Turns are the answers; the package comment has the rule of choice.
 	Turns []Turn
-	// Default answers every request for which Turns has nothing left. Nil means that such a
+	// Default answers every request for which Turns has no turn left. Nil means that such a
 	// request is refused and recorded as a [Failure].
 	Default *Turn
 	// Strict refuses requests that break the Messages API's own rules, with status 400 and a
 	// [Failure]; such a request uses no turn.
 	Strict bool
 	// StrictRoles also refuses two messages of the same role in a row. The API itself joins
-	// them, so this is for clients that mean to alternate.
+	// them, so this is for clients that must alternate.
 	StrictRoles bool
 	// CountTokens is the answer to token counting. Zero means a quarter of the body's bytes.
 	CountTokens int
@@ -34,19 +34,19 @@ type Script struct {
 // New is a script of turns in order.
 func New(turns ...Turn) Script { return Script{Turns: turns} }
 
-// A Problem is one thing that is wrong with a [Script].
+// A Problem is one fault of a [Script].
 type Problem struct {
-	// Path is the place, as in the YAML form: "turns[2].fault.kind".
+	// Path is the position, as in the YAML form: "turns[2].fault.kind".
 	Path string
 	Err  error
 }
 
 func (p *Problem) Error() string { return "script: " + p.Path + ": " + p.Err.Error() }
 
-// Unwrap returns what is wrong.
+// Unwrap returns the fault.
 func (p *Problem) Unwrap() error { return p.Err }
 
-// Validate reports everything that is wrong with s, as joined values of type [*Problem].
+// Validate returns all faults of s, as joined values of type [*Problem].
 func (s Script) Validate() error {
 	var errs []error
 	for _, p := range s.problems() {
@@ -62,7 +62,7 @@ func (s Script) problems() []*Problem {
 	}
 	if s.Default != nil {
 		ps.checkTurn("default", *s.Default)
-		ps.add("default.when", !s.Default.Match.isZero(), "the default turn answers whatever is left and cannot have a condition")
+		ps.add("default.when", !s.Default.Match.isZero(), "the default turn answers all remaining requests and cannot have a condition")
 		ps.add("default.repeat", s.Default.Repeat > 0, "the default turn always repeats")
 	}
 	ps.add("count_tokens", s.CountTokens < 0, "cannot be negative")
@@ -108,14 +108,14 @@ func (ps *problems) checkContent(path string, t Turn) {
 	ps.add(path, t.Func != nil && (hasContent || t.Error != nil || t.Fault != nil), "a turn with a Func cannot have an answer of its own")
 	ids := map[string]bool{}
 	for i, b := range t.Content {
-		place := fmt.Sprintf("%s.content[%d]", path, i)
+		block := fmt.Sprintf("%s.content[%d]", path, i)
 		if !isBlockValue(b) {
-			ps.add(place, true, "%T is not a block; use a value, not a pointer", b)
+			ps.add(block, true, "%T is not a block; use a value, not a pointer", b)
 			continue
 		}
-		ps.addErr(place, b.check())
+		ps.addErr(block, b.check())
 		if call, ok := b.(ToolCall); ok && call.ID != "" {
-			ps.add(place, ids[call.ID], "tool call id %q is used twice in one message", call.ID)
+			ps.add(block, ids[call.ID], "tool call id %q is used twice in one message", call.ID)
 			ids[call.ID] = true
 		}
 	}

@@ -57,7 +57,7 @@ func Serve(model *Model) (*Server, error) {
 		ReadHeaderTimeout: time.Minute,
 		BaseContext:       func(net.Listener) context.Context { return ctx },
 		ConnState:         s.connState,
-		ErrorLog:          log.New(io.Discard, "", 0), // clients that break off are part of the game
+		ErrorLog:          log.New(io.Discard, "", 0), // clients that break off are expected
 	}
 	s.running.Go(func() { _ = s.http.Serve(listener) })
 	return s, nil

@@ -26,8 +26,8 @@ const StructuredOutputTool = "StructuredOutput"
 type Turn struct {
 	// Name appears in failures and in [Request.Turn]. Empty means "turn N", counted from 1.
 	Name string
-	// Match reports which requests this turn answers. The zero value makes the turn unconditional:
-	// it is taken in order.
+	// Match is the condition on requests that this turn answers. The zero value makes the turn
+	// unconditional: it is taken in order.
 	Match Match
 	// Repeat is how many requests the turn answers. Zero means one, [Forever] all.
 	Repeat int
@@ -41,7 +41,7 @@ type Turn struct {
 	StopSequence string
 	// Model is the model that the answer names. Empty means the one that was asked for.
 	Model string
-	// Usage is what the answer reports. The zero value reports 10 input and 10 output tokens.
+	// Usage is the usage in the answer. The zero value means 10 input and 10 output tokens.
 	Usage Usage
 	// Headers are added to the answer.
 	Headers map[string]string
@@ -71,13 +71,13 @@ type Usage struct {
 	CacheCreation int `yaml:"cache_creation,omitempty"`
 }
 
-// Reply is a turn that says blocks, in order. Several [ToolCall] blocks are parallel calls.
+// Reply is a turn of blocks, in order. Several [ToolCall] blocks are parallel calls.
 func Reply(blocks ...Block) Turn { return Turn{Content: blocks} }
 
-// Text is a turn that says text and ends.
+// Text is a turn that answers with text and ends.
 func Text(text string) Turn { return Reply(TextBlock{Text: text}) }
 
-// Think is a turn that thinks, says text and ends.
+// Think is a turn that thinks, answers with text and ends.
 func Think(thinking, text string) Turn {
 	return Reply(ThinkingBlock{Thinking: thinking}, TextBlock{Text: text})
 }
@@ -88,12 +88,12 @@ func Call(tool string, input any) Turn { return Reply(ToolCall{Name: tool, Input
 // Structured is a turn that gives value as structured output, the way the CLI expects it.
 func Structured(value any) Turn { return Call(StructuredOutputTool, value) }
 
-// Refusal is a turn that says text and stops because the model refuses.
+// Refusal is a turn that answers with text and stops because the model refuses.
 func Refusal(text string) Turn {
 	return Turn{Content: []Block{TextBlock{Text: text}}, StopReason: StopRefusal}
 }
 
-// MaxTokens is a turn that says text and stops because the output limit was reached.
+// MaxTokens is a turn that answers with text and stops because the output limit was reached.
 func MaxTokens(text string) Turn {
 	return Turn{Content: []Block{TextBlock{Text: text}}, StopReason: StopMaxTokens}
 }
@@ -112,8 +112,7 @@ func Empty() Turn { return Turn{Fault: &Fault{Kind: FaultTruncate, After: Nothin
 // Func is a turn that is computed from the request.
 func Func(f func(*Request) Turn) Turn { return Turn{Func: f} }
 
-// When returns t restricted to requests for which all of matches hold, beside what t required
-// before.
+// When returns t restricted to requests for which all of matches hold, in addition to its own Match.
 func (t Turn) When(matches ...Match) Turn {
 	if !t.Match.isZero() {
 		matches = append([]Match{t.Match}, matches...)

@@ -24,14 +24,14 @@ const deferralWindow = 4 << 20
 // A deferral is the mark of a deferred call.
 type deferral struct{ call, uuid, parent string }
 
-// parseDeferral reads a mark. Names count as they are written and every duplicate counts, so that no
-// spelling is a mark to the CLI and none here.
+// parseDeferral reads a mark. It compares names exactly and reads every duplicate, so that it finds
+// every mark that the CLI finds.
 func parseDeferral(line []byte) (d deferral, ok bool) {
 	if !bytes.Contains(line, []byte(deferralType)) && !bytes.Contains(line, []byte(`\u`)) {
 		return deferral{}, false
 	}
 	entry, err := parseObject(line)
-	if err != nil { // the CLI may read what is too deep for this parser
+	if err != nil { // the CLI may read objects that are too deep for this parser
 		return deferral{}, bytes.Contains(line, []byte(deferralType)) || strings.Contains(err.Error(), "max depth")
 	}
 	for _, m := range entry {
@@ -41,7 +41,7 @@ func parseDeferral(line []byte) (d deferral, ok bool) {
 		case "parentUuid":
 			d.parent = unquote(m.value)
 		case "attachment":
-			attachment, _ := parseObject(m.value) // what is no object is no mark
+			attachment, _ := parseObject(m.value) // only an object is a mark
 			for _, a := range attachment {
 				switch a.key {
 				case "type":
@@ -55,8 +55,8 @@ func parseDeferral(line []byte) (d deferral, ok bool) {
 	return d, ok
 }
 
-// withoutDeferrals returns the entries less the marks of deferred calls. What follows a mark follows its
-// parent then.
+// withoutDeferrals returns the entries without the marks of deferred calls. Children of a mark become
+// children of its parent.
 func withoutDeferrals(entries []json.RawMessage) []json.RawMessage {
 	parents := map[string]string{} // of the marks, by uuid
 	kept := make([]json.RawMessage, 0, len(entries))
@@ -76,7 +76,7 @@ func withoutDeferrals(entries []json.RawMessage) []json.RawMessage {
 	return kept
 }
 
-// reparented is an entry whose references to marks lead to what was before them.
+// reparented is an entry whose references to marks are replaced by the parents of the marks.
 func reparented(entry json.RawMessage, parents map[string]string) json.RawMessage {
 	o, err := parseObject(entry)
 	if err != nil {
@@ -133,8 +133,8 @@ func Deferred(ctx context.Context, id string, opts Options) ([]string, error) {
 	return calls, nil
 }
 
-// deferredIn searches one project, or one session of it. What leads out of the projects directory is an error:
-// the CLI would follow it.
+// deferredIn searches one project, or one session of it. A link out of the projects directory is an error: the CLI
+// would follow it.
 func (p *projects) deferredIn(ctx context.Context, key, id string) (calls []string, err error) {
 	ids := []string{id}
 	if id == "" {
@@ -155,8 +155,8 @@ func (p *projects) deferredIn(ctx context.Context, key, id string) (calls []stri
 
 var plainID = lazyRegexp(`^[A-Za-z0-9_-]+$`)
 
-// deferred are the deferred calls of one session. The CLI takes a call for finished if the id of the call
-// stands in a later line in just this spelling.
+// deferred are the deferred calls of one session. The CLI takes a call for finished if a later line has the
+// id of the call in exactly this spelling.
 func (p *projects) deferred(ctx context.Context, s session) ([]string, error) {
 	f, err := p.Open(s.file())
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 )
 
 // An Entry is one line of a transcript: the fields that this package understands, and the line
-// itself. Which types exist is the CLI's business; an unknown one has Type and Raw.
+// itself. The CLI defines the types; an entry of an unknown type has Type and Raw.
 type Entry struct {
 	Type              string          `json:"type"`
 	Subtype           string          `json:"subtype"`
@@ -57,7 +57,7 @@ func ParseEntry(line []byte) (Entry, error) {
 	return e, nil
 }
 
-// Timestamp returns when the entry was written, or the zero time if it does not say.
+// Timestamp returns when the entry was written, or the zero time if it has no time.
 func (e Entry) Timestamp() time.Time { return parseTime(e.Time) }
 
 func parseTime(s string) time.Time {
@@ -82,7 +82,7 @@ func (e Entry) isChain() bool {
 
 func (e Entry) isTurn() bool { return e.Type == "user" || e.Type == "assistant" }
 
-// splitLines returns the lines of data that hold something. They share data's memory.
+// splitLines returns the lines of data that are not empty. They share data's memory.
 func splitLines(data []byte) [][]byte {
 	var lines [][]byte
 	for line := range bytes.Lines(data) {
@@ -93,8 +93,8 @@ func splitLines(data []byte) [][]byte {
 	return lines
 }
 
-// parseEntries reads every line that is a JSON object. Other lines are what a crash or another
-// program left; they are skipped, as the CLI skips them.
+// parseEntries reads every line that is a JSON object. Other lines, left by a crash or another
+// program, are skipped, as the CLI skips them.
 func parseEntries[Line ~[]byte](lines []Line) []Entry {
 	var entries []Entry
 	for _, line := range lines {
@@ -105,7 +105,7 @@ func parseEntries[Line ~[]byte](lines []Line) []Entry {
 	return entries
 }
 
-// readAll reads a file below the root. The context is looked at between reads.
+// readAll reads a file below the root. It checks the context between reads.
 func (p *projects) readAll(ctx context.Context, name string) ([]byte, error) {
 	f, err := p.Open(name)
 	if err != nil {

@@ -29,10 +29,10 @@ const lockPoll = 2 * time.Millisecond
 // read by their owner alone. It has all optional methods.
 //
 // Several processes may use one directory: an append holds an exclusive lock on its file (advisory,
-// so network file systems without locks are not supported). An append that fails leaves nothing;
-// one that a crash tore leaves at most whole entries from its start, and the torn rest is ignored
-// by Load and removed by the next Append. Data is handed to the operating system, not forced to the
-// disk: it survives the death of the process, not the loss of power.
+// so network file systems without locks are not supported). An append that fails leaves no entries.
+// An append that a crash cuts off leaves at most whole entries from its start; Load ignores the torn
+// rest, and the next Append removes it. Data is written without fsync: it survives the death of the
+// process, not the loss of power.
 type FileStore struct {
 	dir *projects
 }
@@ -93,7 +93,7 @@ func (s *FileStore) append(ctx context.Context, name string, text []byte) error 
 	return nil
 }
 
-// Lock implements [Locker]. The lock is a file beside that of the session, which is gone when it is not held.
+// Lock implements [Locker]. The lock is a file beside that of the session, which exists only while it is held.
 func (s *FileStore) Lock(ctx context.Context, key Key) (unlock func() error, err error) {
 	if key.Subpath = ""; key.Validate() != nil {
 		return nil, key.Validate()
@@ -184,8 +184,8 @@ func lastLine(f io.ReaderAt, size int64) ([]byte, error) {
 	}
 }
 
-// Load implements [Store]. A line that is not JSON, other than a torn last one, is an error that
-// gives its number: nothing is left out in silence.
+// Load implements [Store]. A line that is not JSON, other than a torn last one, is an error with its
+// line number.
 func (s *FileStore) Load(ctx context.Context, key Key) ([]json.RawMessage, error) {
 	if err := key.Validate(); err != nil {
 		return nil, err

@@ -29,7 +29,7 @@ type ForkOptions struct {
 }
 
 // Fork copies a session into a new one beside it and returns the new id. The copy has fresh uuids
-// throughout, and every entry says in forkedFrom where it came from. Subagent conversations are not
+// throughout, and forkedFrom of every entry names its source. Subagent conversations are not
 // copied, nor are the marks of tool calls that a hook deferred. A copy that cannot be written whole is
 // removed.
 func Fork(ctx context.Context, id string, opts ForkOptions) (string, error) {
@@ -134,7 +134,7 @@ func (f *forker) lines() ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// cut drops what follows the message UpTo.
+// cut drops the entries after the message UpTo.
 func (f *forker) cut() error {
 	if f.opts.UpTo == "" {
 		return nil

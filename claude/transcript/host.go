@@ -13,10 +13,10 @@ import (
 	"path/filepath"
 )
 
-// unportable are the settings that name what is not in the copy.
+// unportable are the settings that refer to files outside of the copy.
 var unportable = []string{"enabledPlugins", "extraKnownMarketplaces", "additionalMarketplaces"}
 
-// copyHost copies what the CLI needs from the config directory that the caller named.
+// copyHost copies login, state and settings from the config directory that the caller named.
 func copyHost(root *os.Root, opts ResumeOptions) error {
 	if opts.HostConfigDir == "" && opts.HostStateFile == "" {
 		return nil
@@ -46,8 +46,8 @@ func (o ResumeOptions) hostFile(name string) string {
 	return filepath.Join(o.HostConfigDir, name)
 }
 
-// copyJSON copies a JSON object less some members. A missing file is no error; a malformed one is,
-// because what to leave out of it cannot be told. The error does not quote its content.
+// copyJSON copies a JSON object without some members. A missing file is not an error; a malformed one
+// is, because its members cannot be found. The error does not quote its content.
 func copyJSON(root *os.Root, from, to string, drop []string, deep bool) error {
 	if from == "" {
 		return nil

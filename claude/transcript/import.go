@@ -20,7 +20,7 @@ const importBatch = 500
 var ErrExists = errors.New("transcript: session exists in the store")
 
 // Import copies a session on disk, with its subagents, into store and returns its key. It refuses,
-// with [ErrExists], a session that the store has, since entries must not come twice. An import that
+// with [ErrExists], a session that the store has, since entries must not be stored twice. An import that
 // fails half way can be undone with the store's [Deleter]. Lines that are not JSON objects are skipped.
 func Import(ctx context.Context, store Store, id string, opts Options) (Key, error) {
 	p, s, err := open(ctx, id, opts)

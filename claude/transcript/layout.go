@@ -24,7 +24,7 @@ var (
 	ErrNotFound = errors.New("transcript: not found")
 	// ErrBadID is returned for a session id that is not a UUID.
 	ErrBadID = errors.New("transcript: session id is not a UUID")
-	// ErrBadKey is returned for a store key that could leave its place on a file system.
+	// ErrBadKey is returned for a store key whose path could lead out of the store.
 	ErrBadKey = errors.New("transcript: unsafe store key")
 	// ErrOutside is reported for a mirror frame whose file is not a session below the projects
 	// directory.
@@ -38,7 +38,7 @@ var (
 // maxKeyLen is the length above which the CLI cuts a project key and adds a hash.
 const maxKeyLen = 200
 
-// Options say where sessions are. The zero value means every project of the current user.
+// Options select sessions on disk. The zero value means every project of the current user.
 type Options struct {
 	// Dir is the CLI's config directory. Empty means CLAUDE_CONFIG_DIR, else ~/.claude.
 	Dir string
@@ -53,8 +53,8 @@ type Options struct {
 	NoWorktrees bool
 }
 
-// ConfigDir returns the config directory that dir stands for: dir itself, else CLAUDE_CONFIG_DIR,
-// else ~/.claude.
+// ConfigDir returns dir or, if it is empty, the default config directory: CLAUDE_CONFIG_DIR, else
+// ~/.claude.
 func ConfigDir(dir string) (string, error) {
 	if dir == "" {
 		dir = os.Getenv("CLAUDE_CONFIG_DIR")
@@ -124,13 +124,13 @@ func (o Options) dirName() string {
 	return name
 }
 
-// A projects is the opened projects directory. Nothing leaves its root.
+// A projects is the opened projects directory. No access leaves its root.
 type projects struct {
 	*os.Root
 	path string
 }
 
-// openProjects opens the projects directory. One that does not exist wraps ErrNotFound.
+// openProjects opens the projects directory. If it does not exist, the error wraps ErrNotFound.
 func openProjects(dir string) (*projects, error) {
 	config, err := ConfigDir(dir)
 	if err != nil {

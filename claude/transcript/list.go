@@ -27,7 +27,7 @@ type Info struct {
 	// the CLI wrote, else the first prompt.
 	Summary      string
 	LastModified time.Time
-	// CreatedAt is the first time that the session's first 64 KiB name; zero if none.
+	// CreatedAt is the first timestamp in the session's first 64 KiB; zero if there is none.
 	CreatedAt time.Time
 	Size      int64
 	// Title was given by a person ([Rename]), else by the model.
@@ -37,11 +37,11 @@ type Info struct {
 	GitBranch   string
 	CWD         string
 	Tag         string
-	// Entrypoint reports which program ran the session: "cli", "sdk-go" and others.
+	// Entrypoint is the program that ran the session: "cli", "sdk-go" and others.
 	Entrypoint string
 	// Archived is set by [Archive] and ends with the next prompt.
 	Archived bool
-	// ProjectKey and Path say where the session is: Path is empty for one that is in a store.
+	// ProjectKey and Path are the location of the session: Path is empty for one in a store.
 	ProjectKey string
 	Path       string
 }
@@ -51,7 +51,7 @@ type ListOptions struct {
 	Options
 	// Limit is the greatest number of sessions returned. Zero means all.
 	Limit int
-	// Offset is the number of sessions passed over first, newest first.
+	// Offset is the number of sessions to skip, newest first.
 	Offset int
 	// NoProgrammatic leaves out sessions that an SDK or `claude -p` made.
 	NoProgrammatic bool
@@ -60,8 +60,8 @@ type ListOptions struct {
 }
 
 // List returns the sessions on disk, the most recently changed first. A config directory without
-// sessions is an empty list. Files that are no sessions, cannot be read, belong to a subagent or
-// have nothing to show are left out.
+// sessions is an empty list. Files that are not sessions, cannot be read, belong to a subagent or
+// have no description are left out.
 func List(ctx context.Context, opts ListOptions) ([]Info, error) {
 	p, keys, err := opts.openKeys(ctx)
 	if p == nil {
@@ -117,7 +117,7 @@ func Get(ctx context.Context, id string, opts Options) (Info, error) {
 	return info, nil
 }
 
-// A session is the place of a session below the projects directory.
+// A session is the location of a session below the projects directory.
 type session struct {
 	key, id  string
 	modified time.Time
@@ -182,7 +182,7 @@ func open(ctx context.Context, id string, opts Options) (*projects, session, err
 	return p, slices.MaxFunc(found, func(a, b session) int { return a.modified.Compare(b.modified) }), nil
 }
 
-// info reads the two ends of a session. It reports false for what a listing leaves out.
+// info reads the two ends of a session. It reports false for a file that a listing leaves out.
 func (p *projects) info(s session) (Info, bool) {
 	f, err := p.Open(s.file())
 	if err != nil {
@@ -203,8 +203,8 @@ func (p *projects) info(s session) (Info, bool) {
 // endBuffers lends the memory that the ends of a file are read into.
 var endBuffers = sync.Pool{New: func() any { return new([2 * window]byte) }}
 
-// foldEnds folds the first and the last window of a file: what is set once comes from the first
-// alone, what the last one wins comes from both.
+// foldEnds folds the first and the last window of a file: fields that are set once come from the first
+// alone, fields of which the last value counts come from both.
 func (s *Summary) foldEnds(f io.ReaderAt, size int64) error {
 	buffer := endBuffers.Get().(*[2 * window]byte)
 	defer endBuffers.Put(buffer)
@@ -232,7 +232,7 @@ func eachLine(data []byte, do func(line []byte)) {
 
 func readAt(f io.ReaderAt, from, n int64) ([]byte, error) { return fill(f, from, make([]byte, n)) }
 
-// fill reads b from a place in f and returns the part that there was.
+// fill reads b from a position in f and returns the part that could be read.
 func fill(f io.ReaderAt, from int64, b []byte) ([]byte, error) {
 	got, err := f.ReadAt(b, from)
 	if errors.Is(err, io.EOF) {

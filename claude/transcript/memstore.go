@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// A MemoryStore is a [Store] that forgets everything with its process. It has all optional methods.
+// A MemoryStore is a [Store] in the memory of its process. It has all optional methods.
 type MemoryStore struct {
 	mu        sync.Mutex
 	entries   map[Key][]json.RawMessage

@@ -9,12 +9,12 @@ import (
 	"slices"
 )
 
-// MessagesOptions choose which part of a conversation is wanted. The zero value means all of it.
+// MessagesOptions select a part of a conversation. The zero value means all of it.
 type MessagesOptions struct {
 	Options
 	// Limit is the greatest number of messages returned. Zero means all.
 	Limit int
-	// Offset is the number of messages passed over first, oldest first.
+	// Offset is the number of messages to skip, oldest first.
 	Offset int
 	// System adds the system entries of the conversation (compaction, API errors and others).
 	System bool
@@ -46,7 +46,7 @@ func Entries(ctx context.Context, id string, opts Options) ([]Entry, error) {
 	return parseEntries(splitLines(data)), nil
 }
 
-// Conversation returns what [Messages] would for entries that came from a [Store].
+// Conversation is [Messages] for entries from a [Store].
 func Conversation(raw []json.RawMessage) []Entry {
 	return visible(chain(parseEntries(raw)), false)
 }

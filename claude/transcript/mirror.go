@@ -43,11 +43,11 @@ type MirrorOptions struct {
 	AppendTimeout time.Duration
 	// Retries are the pauses before further attempts after a failed append. Nil means 200 ms and
 	// 800 ms. An append that timed out is not tried again: it might still arrive, and entries must
-	// not come twice.
+	// not be stored twice.
 	Retries []time.Duration
-	// OnError is told of every batch that was lost, with the key it was for, and of every frame that
-	// was dropped, with the zero Key. It is called on a goroutine of the mirror, or by Add for a
-	// dropped frame, and must not block for long. Nil means nobody is told.
+	// OnError is called for every lost batch, with its key, and for every dropped frame, with the zero
+	// Key. The mirror calls it on a goroutine of its own, or in Add for a dropped frame. It must not
+	// block for long. Nil ignores the errors.
 	OnError func(key Key, err error)
 }
 
@@ -72,7 +72,7 @@ type Mirror struct {
 	refused error // of the last append; nil if that succeeded
 }
 
-// A batch is what one file gets in one append.
+// A batch is the entries of one file in one append.
 type batch struct {
 	key     Key
 	entries []json.RawMessage
@@ -181,13 +181,13 @@ func (m *Mirror) batchLocked(key Key) *batch {
 func (m *Mirror) wakeLocked() {
 	select {
 	case m.wake <- struct{}{}:
-	default: // it will look anyway
+	default: // a wake-up is pending
 	}
 }
 
-// Flush appends everything that was added before it, and waits until that was done or given up. A
-// batch that is lost is no error of Flush; ctx ending is, and the work then goes on behind it. If the store
-// refuses until then, the error is the store's.
+// Flush appends all entries added before, and waits until they are stored or lost. A lost batch is not
+// an error of Flush. The end of ctx is, and the work goes on; if the store has refused the last append,
+// the error is the store's.
 func (m *Mirror) Flush(ctx context.Context) error {
 	m.mu.Lock()
 	if m.closed {
@@ -262,7 +262,7 @@ func (m *Mirror) run() {
 	}
 }
 
-// take returns all that waits if there is a reason to append it now.
+// take returns all waiting batches if there is a reason to append them now.
 func (m *Mirror) take() (batches []batch, flushes []chan struct{}, closed bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -307,7 +307,7 @@ func (m *Mirror) try(b batch) (err error) {
 		m.refused = err
 	}()
 	if err = m.store.Append(ctx, b.key, b.entries); err != nil && ctx.Err() != nil {
-		err = errors.Join(ctx.Err(), err) // the store may say it in its own words
+		err = errors.Join(ctx.Err(), err) // the store's error may not wrap it
 	}
 	return err
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/drover-agents/drover/internal/ident"
 )
 
-// Rename gives a session a title, which goes before every other description of it. It may be called
+// Rename gives a session a title, which precedes every other description of it. It may be called
 // while the CLI has the session open.
 func Rename(ctx context.Context, id, title string, opts Options) error {
 	if title = strings.TrimSpace(strings.ToValidUTF8(title, "\uFFFD")); title == "" {
@@ -29,9 +29,8 @@ func Rename(ctx context.Context, id, title string, opts Options) error {
 	}{"custom-title", title, id})
 }
 
-// Tag marks a session with a word of the caller's, in place of an earlier one; an empty tag takes it
-// away. Characters that cannot be seen (controls, format characters, private use, unassigned) are
-// removed from it.
+// Tag sets the tag of a session; it replaces an earlier one, and an empty tag removes it. Invisible
+// characters (controls, format characters, private use, unassigned) are removed from the tag.
 func Tag(ctx context.Context, id, tag string, opts Options) error {
 	clean := sanitise(tag)
 	if clean == "" && tag != "" {
@@ -71,8 +70,8 @@ func appendLine(ctx context.Context, id string, opts Options, line any) error {
 	})
 }
 
-// Delete removes a session with its subagents and all that the CLI keeps beside it. Only the session
-// below one project is removed.
+// Delete removes a session with its subagents and all other files of it. A session of the same id below
+// another project stays.
 func Delete(ctx context.Context, id string, opts Options) error {
 	return change(ctx, id, opts, "deleting", func(p *projects, s session) error {
 		// The directory goes first: if it cannot, the session is still found by the next try.
@@ -83,7 +82,7 @@ func Delete(ctx context.Context, id string, opts Options) error {
 	})
 }
 
-// Archive marks a session as put away. The next prompt in it ends that.
+// Archive marks a session as archived. The next prompt in it removes the mark.
 func Archive(ctx context.Context, id string, opts Options) error {
 	return change(ctx, id, opts, "marking", func(p *projects, s session) error {
 		if err := p.MkdirAll(s.dir(), 0o700); err != nil {
@@ -93,7 +92,7 @@ func Archive(ctx context.Context, id string, opts Options) error {
 	})
 }
 
-// Unarchive takes the mark of [Archive] away. A session without it is left as it is.
+// Unarchive removes the mark of [Archive]. A session without it is left as it is.
 func Unarchive(ctx context.Context, id string, opts Options) error {
 	return change(ctx, id, opts, "marking", func(p *projects, s session) error {
 		err := p.Remove(path.Join(s.dir(), "archived.json"))
@@ -104,7 +103,7 @@ func Unarchive(ctx context.Context, id string, opts Options) error {
 	})
 }
 
-// change opens a session and does something to it, which an error names.
+// change opens a session and calls do with it. An error names the change by doing.
 func change(ctx context.Context, id string, opts Options, doing string, do func(*projects, session) error) error {
 	p, s, err := open(ctx, id, opts)
 	if err != nil {

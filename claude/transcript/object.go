@@ -40,7 +40,7 @@ func parseObject(line []byte) (object, error) {
 	return o, err
 }
 
-// set gives key a value, in its place or at the end.
+// set gives key a value, at its position or at the end.
 func (o object) set(key string, value any) object {
 	raw := encode(value)
 	if i := slices.IndexFunc(o, func(m member) bool { return m.key == key }); i >= 0 {
@@ -67,8 +67,8 @@ func (o object) bytes() []byte {
 	return append(b, '}')
 }
 
-// encode marshals what always can be: strings, numbers, and structs of them. It leaves <, > and &
-// as they are, as the CLI does.
+// encode marshals values that always encode: strings, numbers, and structs of them. It leaves <, >
+// and & as they are, as the CLI does.
 func encode(v any) []byte {
 	raw, err := plainjson.Marshal(v)
 	if err != nil {

@@ -14,13 +14,13 @@ const promptChars = 200
 var (
 	commandName = lazyRegexp(`(?s)<command-name>(.*?)</command-name>`)
 	bashInput   = lazyRegexp(`(?s)<bash-input>(.*?)</bash-input>`)
-	// generated matches texts that the CLI or an editor put in the user's place.
+	// generated matches texts that the CLI or an editor wrote as user messages.
 	generated = lazyRegexp(`(?s)^(<local-command-stdout>|<session-start-hook>|<tick>|<goal>|` +
 		`\[Request interrupted by user[^\]]*\]|<ide_opened_file>.*</ide_opened_file>$|<ide_selection>.*</ide_selection>$)`)
 )
 
 // promptOf returns the text of a user message that a person wrote, and whether it is only a slash
-// command, which stands in when nothing better follows. Message may be cut off.
+// command, which is used if no other prompt follows. Message may be cut off.
 func promptOf(message []byte) (text string, command bool) {
 	for _, text := range userTexts(message) {
 		text = strings.TrimSpace(strings.ReplaceAll(text, "\n", " "))

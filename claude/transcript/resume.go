@@ -22,7 +22,7 @@ import (
 // ResumeOptions configure [Materialise]. The zero value copies no settings.
 type ResumeOptions struct {
 	// HostConfigDir names a config directory whose login, state and settings the CLI is to have.
-	// Empty means none: nothing is read from the home directory by itself. The refresh token of the
+	// Empty means none: the home directory is not read by default. The refresh token of the
 	// login is left out, because using it in the copy would end the original login; plugins and
 	// marketplaces are left out, because they are not in the copy.
 	HostConfigDir string
@@ -39,7 +39,7 @@ type ResumeOptions struct {
 	KeepDeferred bool
 	// TempDir is where the directory is made. Empty means [os.TempDir].
 	TempDir string
-	// LoadTimeout limits each question to the store. Zero means 60 seconds.
+	// LoadTimeout limits each call of the store. Zero means 60 seconds.
 	LoadTimeout time.Duration
 }
 
@@ -58,9 +58,9 @@ type Resumed struct {
 	err   error
 }
 
-// Materialise loads a session from store and lays it out in a new directory that only its owner can
-// read. The error wraps [ErrNotFound] if the store has no such session. When it fails or ctx ends,
-// nothing is left behind.
+// Materialise loads a session from store and writes it to a new directory that only its owner can
+// read. The error wraps [ErrNotFound] if the store has no such session. When it fails or ctx ends, it
+// removes the directory.
 func Materialise(ctx context.Context, store Store, key Key, opts ResumeOptions) (*Resumed, error) {
 	key.Subpath = ""
 	if err := key.Validate(); err != nil {
@@ -81,8 +81,8 @@ func Materialise(ctx context.Context, store Store, key Key, opts ResumeOptions) 
 	return r, nil
 }
 
-// Close removes the directory. It tries again for a while, since a CLI that is just ending may still
-// write. It may be called repeatedly and gives the same answer.
+// Close removes the directory. It retries for a while, since a CLI that is just ending may still
+// write. It may be called repeatedly and returns the same result.
 func (r *Resumed) Close() error {
 	r.close.Do(func() { r.err = removeStubborn(r.Dir) })
 	return r.err
@@ -115,8 +115,7 @@ func (r *Resumed) fill(ctx context.Context, store Store, opts ResumeOptions) err
 	if len(entries) == 0 {
 		return fmt.Errorf("%w: the store has no such session", ErrNotFound)
 	}
-	// The login comes after the load, which may take long: a copy of it lies about no longer than
-	// it must.
+	// The login is copied after the load, which may take long, so that the copy exists for a short time.
 	if err := copyHost(root, opts); err != nil {
 		return err
 	}
@@ -135,8 +134,7 @@ func (r *Resumed) file(key Key) string {
 	return path.Join("projects", key.file())
 }
 
-// load asks the store within the limit. The store may ignore its context: load does not wait for it
-// then.
+// load reads from the store within the limit. It does not wait for a store that ignores its context.
 func load(ctx context.Context, store Store, key Key, limit time.Duration) ([]json.RawMessage, error) {
 	return within(ctx, limit, func(ctx context.Context) ([]json.RawMessage, error) { return store.Load(ctx, key) })
 }
@@ -162,7 +160,7 @@ func within[T any](ctx context.Context, limit time.Duration, ask func(context.Co
 	}
 }
 
-// fillSubkeys lays out what is below the session. A subpath that is not a plain path is an error,
+// fillSubkeys writes the transcripts below the session. A subpath that is not a plain path is an error,
 // because its writer is hostile.
 func (r *Resumed) fillSubkeys(ctx context.Context, root *os.Root, store Store, opts ResumeOptions) error {
 	lister, ok := store.(SubkeyLister)
@@ -246,7 +244,7 @@ func writePrivate(root *os.Root, name string, data []byte) error {
 }
 
 // Newest returns the session of a project that was changed last and is not of a subagent. The store must be a
-// [SessionLister] or a [SummaryLister]; the limit is for each question to it, and zero means 60 seconds. The error
+// [SessionLister] or a [SummaryLister]; the limit is for each call of it, and zero means 60 seconds. The error
 // wraps [ErrNotFound] if the project has no session.
 func Newest(ctx context.Context, store Store, projectKey string, limit time.Duration) (Key, error) {
 	id, err := newest(ctx, store, projectKey, cmp.Or(limit, time.Minute))
@@ -269,7 +267,7 @@ func newest(ctx context.Context, store Store, projectKey string, limit time.Dura
 			return len(entries) > 0 && !(Summary{}.Fold(entries[:1]).IsSidechain), err
 		})
 	}
-	return "", errors.New("the store cannot list sessions: it is no SessionLister and no SummaryLister")
+	return "", errors.New("the store cannot list sessions: it is neither a SessionLister nor a SummaryLister")
 }
 
 // latest returns the first of list, newest first, that is wanted.

@@ -33,8 +33,8 @@ func (k Key) String() string {
 	return s
 }
 
-// Validate refuses, with [ErrBadKey], a key that could lead out of its place when it is made a path
-// on any operating system: absolute or empty parts, "..", backslashes, colons, control characters.
+// Validate refuses, with [ErrBadKey], a key whose path could lead out of the store on any operating
+// system: absolute or empty parts, "..", backslashes, colons, control characters.
 func (k Key) Validate() error {
 	if err := checkID(k.SessionID); err != nil {
 		return fmt.Errorf("%w: %w", ErrBadKey, err)
@@ -59,18 +59,17 @@ func safePath(path string) bool {
 	return filepath.IsLocal(filepath.FromSlash(path))
 }
 
-// A Store keeps transcripts somewhere else than on the CLI's disk. Its methods may be called from
+// A Store keeps transcripts outside of the CLI's disk. Its methods may be called from
 // several goroutines; appends to one key come one after the other. A method returns soon after its
 // context ends. Every key must pass [Key.Validate]. The package storetest checks all of this.
 //
 // A store may also be a [SessionLister], a [SummaryLister], a [Deleter], a [SubkeyLister] and a [Locker].
 type Store interface {
-	// Append adds entries, each a JSON object, after those that key has. It is never called with
-	// none by this package, and does nothing then. After an error the entries may or may not be
-	// there.
+	// Append adds entries, each a JSON object, after those that key has. Without entries it does
+	// nothing; this package never calls it so. After an error the entries may or may not be stored.
 	Append(ctx context.Context, key Key, entries []json.RawMessage) error
 	// Load returns all entries of key in the order in which they were appended, each equal as JSON
-	// to what was given. A key that has none is not an error: it has no entries.
+	// to the appended one. A key without entries is not an error.
 	Load(ctx context.Context, key Key) ([]json.RawMessage, error)
 }
 
@@ -85,31 +84,31 @@ type SessionLister interface {
 	ListSessions(ctx context.Context, projectKey string) ([]StoredSession, error)
 }
 
-// A SummaryLister lists the sessions of a project with what a listing shows, in any order.
+// A SummaryLister lists the sessions of a project with their summaries, in any order.
 type SummaryLister interface {
 	ListSummaries(ctx context.Context, projectKey string) ([]Summary, error)
 }
 
-// A Deleter removes transcripts. A key without subpath takes all below the session with it; one
-// with a subpath only itself. Deleting what does not exist is not an error.
+// A Deleter removes transcripts. A key without subpath removes the session and all below it, a key
+// with a subpath only that transcript. Deleting a missing key is not an error.
 type Deleter interface {
 	Delete(ctx context.Context, key Key) error
 }
 
-// A SubkeyLister lists the subpaths of a session, in any order. The subpath of key is not looked at.
+// A SubkeyLister lists the subpaths of a session, in any order. It ignores the subpath of key.
 type SubkeyLister interface {
 	ListSubkeys(ctx context.Context, key Key) ([]string, error)
 }
 
-// A Locker keeps two programs from going on with one session at once: each would store its turns after those
-// of the other, and the turns of one would be lost to the conversation.
+// A Locker keeps two programs from continuing one session at once: each would store its turns after those
+// of the other, and the conversation would lose the turns of one.
 type Locker interface {
 	// Lock returns [ErrInUse] at once if another user has the lock. The lock is held until unlock is called
-	// or the process ends; a second call of unlock does nothing. The subpath of key is not looked at.
+	// or the process ends; a second call of unlock does nothing. The subpath of key is ignored.
 	Lock(ctx context.Context, key Key) (unlock func() error, err error)
 }
 
-// checkEntries refuses what a line-based store could not give back.
+// checkEntries refuses entries that a line-based store could not return.
 func checkEntries(key Key, entries []json.RawMessage) error {
 	if err := key.Validate(); err != nil {
 		return err

@@ -17,7 +17,7 @@ import (
 // A Subagent is a conversation that a session's agent started for a part of its work.
 type Subagent struct {
 	ID string
-	// Subpath is its place below the session, without suffix: "subagents/agent-<ID>", or deeper. It
+	// Subpath is its path below the session, without suffix: "subagents/agent-<ID>", or deeper. It
 	// is also its [Key.Subpath] in a store.
 	Subpath string
 	// The rest comes from its sidecar file and is empty without one.
@@ -100,7 +100,7 @@ func (p *projects) subagents(ctx context.Context, s session) ([]Subagent, error)
 	return agents, err
 }
 
-// sidecar reads <name>.meta.json. One that is missing or malformed says nothing.
+// sidecar reads <name>.meta.json. A missing or malformed file leaves the fields empty.
 func (p *projects) sidecar(ctx context.Context, name string) Subagent {
 	var a Subagent
 	data, err := p.readAll(ctx, name+".meta.json")
@@ -112,7 +112,7 @@ func (p *projects) sidecar(ctx context.Context, name string) Subagent {
 	return a
 }
 
-// maxDepth bounds how deep below a session subagents are looked for.
+// maxDepth bounds the depth of the search for subagents below a session.
 const maxDepth = 8
 
 // walkJSONL calls visit with the name, without suffix, of every transcript at or below dir. A

@@ -8,13 +8,13 @@ import (
 	"time"
 )
 
-// A Summary is what a listing needs to know of a session, kept up to date entry by entry, so that a
-// store can list sessions without loading them. It can be kept as JSON.
+// A Summary is the part of a session that a listing needs, updated entry by entry, so that a store can
+// list sessions without loading them. It can be kept as JSON.
 type Summary struct {
 	SessionID string `json:"sessionId"`
 	// Modified is set by the store at each append; Fold leaves it alone.
 	Modified time.Time `json:"modified"`
-	// Started reports that a first entry was seen: IsSidechain is settled.
+	// Started is true after the first entry: IsSidechain is final.
 	Started     bool `json:"started,omitempty"`
 	IsSidechain bool `json:"isSidechain,omitempty"`
 
@@ -23,7 +23,7 @@ type Summary struct {
 	CWD         string    `json:"cwd,omitempty"`
 	Entrypoint  string    `json:"entrypoint,omitempty"`
 	FirstPrompt string    `json:"firstPrompt,omitempty"`
-	// Command is the first slash command; it stands in while there is no FirstPrompt.
+	// Command is the first slash command; it is shown while there is no FirstPrompt.
 	Command string `json:"command,omitempty"`
 
 	// The last one wins.
@@ -36,7 +36,7 @@ type Summary struct {
 	PromptedAt  time.Time `json:"promptedAt,omitzero"` // when a person last wrote
 }
 
-// Fold returns s brought up to date with entries, which follow those that s has seen.
+// Fold returns s updated with entries, which follow those that s has seen.
 func (s Summary) Fold(entries []json.RawMessage) Summary {
 	for _, e := range entries {
 		s.fold(e)
@@ -55,7 +55,7 @@ func (s Summary) Info() Info {
 	}
 }
 
-// A foldLine holds the fields of one entry that a summary looks at.
+// A foldLine holds the fields of one entry that a summary uses.
 type foldLine struct {
 	kind, timestamp, cwd, entrypoint, branch string
 	title, aiTitle, lastPrompt, text         string
@@ -64,7 +64,7 @@ type foldLine struct {
 	message                                  []byte
 }
 
-// fold takes in one line, which may be cut off at its end.
+// fold adds one line, which may be cut off at its end.
 func (s *Summary) fold(line []byte) {
 	l := readFoldLine(line)
 	if !s.Started {
@@ -79,7 +79,7 @@ func (s *Summary) fold(line []byte) {
 	s.foldLast(l)
 }
 
-// isPrompt reports whether the line is what a person wrote.
+// isPrompt reports whether a person wrote the line.
 func (l foldLine) isPrompt() bool { return l.kind == "user" && !l.hidden && !l.toolResult }
 
 func (s *Summary) foldPrompt(l foldLine) {
@@ -106,7 +106,7 @@ func (s *Summary) foldLast(l foldLine) {
 		s.Text = cmp.Or(l.text, s.Text)
 	}
 	if l.kind == "tag" && l.tag != nil {
-		s.Tag = *l.tag // an empty tag takes the old one away
+		s.Tag = *l.tag // an empty tag removes the old one
 	}
 }
 

@@ -12,10 +12,10 @@ import (
 	"time"
 )
 
-// worktreeLimit bounds the question to git: a listing never hangs on a slow disk.
+// worktreeLimit bounds the call of git: a listing never hangs on a slow disk.
 const worktreeLimit = 5 * time.Second
 
-// openKeys opens the projects directory, and returns the directories below it that o speaks of. Both are nil if
+// openKeys opens the projects directory, and returns the directories below it that o selects. Both are nil if
 // there is no projects directory.
 func (o Options) openKeys(ctx context.Context) (*projects, []string, error) {
 	p, err := openProjects(o.Dir)
@@ -33,7 +33,7 @@ func (o Options) openKeys(ctx context.Context) (*projects, []string, error) {
 	return p, keys, nil
 }
 
-// projectKeys returns the directories below projects that o speaks of, without repeats.
+// projectKeys returns the directories below projects that o selects, without duplicates.
 func (o Options) projectKeys(ctx context.Context, p *projects) ([]string, error) {
 	if o.Project == "" {
 		return p.keys()
@@ -57,7 +57,7 @@ func (o Options) projectKeys(ctx context.Context, p *projects) ([]string, error)
 }
 
 // worktrees returns the paths of all worktrees of dir's repository; none where git is missing,
-// slow, or dir is no repository.
+// slow, or dir is not a repository.
 func worktrees(ctx context.Context, dir string) []string {
 	ctx, cancel := context.WithTimeout(ctx, worktreeLimit)
 	defer cancel()

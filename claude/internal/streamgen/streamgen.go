@@ -44,7 +44,7 @@ func Mixed(n int) [][]byte {
 }
 
 // Large returns n lines of about size bytes each: user messages with one big tool result, which
-// stands twice on its line, as the CLI writes it.
+// is twice on its line, as the CLI writes it.
 func Large(n, size int) [][]byte {
 	g := newGenerator()
 	lines := make([][]byte, n)

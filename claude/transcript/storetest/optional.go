@@ -21,7 +21,7 @@ func optional[I any](t *testing.T, s transcript.Store) I {
 	t.Helper()
 	i, ok := s.(I)
 	if !ok {
-		t.Skipf("%T is no %T", s, (*I)(nil))
+		t.Skipf("%T is not a %T", s, (*I)(nil))
 	}
 	return i
 }

@@ -24,7 +24,7 @@ func RunStoreSuite(t *testing.T, open func(t *testing.T) transcript.Store) {
 		check func(t *testing.T, s transcript.Store)
 	}{
 		{"unknown key has no entries", unknownKey},
-		{"what was appended is loaded", appendLoad},
+		{"appended entries are loaded", appendLoad},
 		{"order is kept across appends", order},
 		{"entries stay equal as JSON", equalJSON},
 		{"keys are separate", separateKeys},
@@ -38,9 +38,9 @@ func RunStoreSuite(t *testing.T, open func(t *testing.T) transcript.Store) {
 		{"sessions are listed by project", listSessions},
 		{"modification time moves with appends", modified},
 		{"summaries follow the entries", listSummaries},
-		{"delete takes subkeys with it", deleteCascades},
+		{"delete removes subkeys too", deleteCascades},
 		{"delete of a subkey leaves the rest", deleteSubkey},
-		{"delete of nothing is no error", deleteNothing},
+		{"delete of a missing key is not an error", deleteNothing},
 		{"key can be used again after delete", appendAfterDelete},
 		{"subkeys are listed by session", listSubkeys},
 		{"one user at a time has the lock", lock},
@@ -64,7 +64,7 @@ var (
 	deep = transcript.Key{ProjectKey: project, SessionID: idA, Subpath: "subagents/workflows/run-1/agent-a2"}
 )
 
-// numbered returns n entries that can be told apart.
+// numbered returns n different entries.
 func numbered(label string, n int) []json.RawMessage {
 	list := make([]json.RawMessage, n)
 	for i := range list {
