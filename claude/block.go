@@ -184,7 +184,6 @@ func (d *msgDecoder) content(one *[1]Block) []Block {
 	return nil
 }
 
-// blocksOf are the blocks of one kind.
 func blocksOf[B Block](content []Block) []B {
 	var out []B
 	for _, b := range content {

@@ -31,7 +31,6 @@ type blockFields struct {
 	plain string
 }
 
-// textBlock reads a string as a block.
 func (d *msgDecoder) textBlock() *TextBlock {
 	b := &TextBlock{BlockHeader: BlockHeader{typ: "text"}}
 	start := d.Pos()

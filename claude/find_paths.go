@@ -4,7 +4,6 @@ package claude
 
 import "strings"
 
-// programName is the CLI's file name on goos.
 func programName(goos string) string {
 	if goos == "windows" {
 		return "claude.exe"

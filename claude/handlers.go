@@ -135,7 +135,6 @@ func (t *handlerTable) cancel(id string) {
 	}
 }
 
-// close cancels all handlers.
 func (t *handlerTable) close() {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -154,7 +154,6 @@ func (o *Options) answersCLI() bool {
 	return len(o.Hooks) > 0 || len(o.inProcess()) > 0 || o.CanUseTool != nil || o.OnElicitation != nil || o.OnUserDialog != nil
 }
 
-// inProcess are the servers in this program.
 func (o *Options) inProcess() map[string]*MCPInProcess {
 	servers := map[string]*MCPInProcess{}
 	for name, s := range o.MCPServers {

@@ -9,7 +9,6 @@ import (
 	"github.com/drover-agents/drover/internal/plainjson"
 )
 
-// errNotObject is returned for a line that is JSON but not an object.
 var errNotObject = errors.New("not a JSON object")
 
 // A Line is a line of the CLI whose type is known, but which is not decoded. It costs far less than a

@@ -158,7 +158,6 @@ func (m *mcpMux) keep(servers map[string]MCPServer) {
 	}
 }
 
-// inProcess are the current servers.
 func (m *mcpMux) inProcess() map[string]*MCPInProcess {
 	m.mu.Lock()
 	defer m.mu.Unlock()

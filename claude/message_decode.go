@@ -132,7 +132,6 @@ func (d *msgDecoder) largeStr() string {
 	return unsafe.String(unsafe.SliceData(own), len(own)) // own is not used again
 }
 
-// keep returns a copy of b as a string.
 func (d *msgDecoder) keep(b []byte) string {
 	if len(b) > sharedString {
 		return string(b)

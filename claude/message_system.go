@@ -93,7 +93,7 @@ type CompactBoundary struct {
 	PreTokens  int
 	PostTokens *int // nil if not sent
 	Duration   time.Duration
-	// PreservedSegment and PreservedMessages are the kept parts; nil if there are none.
+	// PreservedSegment and PreservedMessages are the kept parts, or nil.
 	PreservedSegment  *PreservedSegment
 	PreservedMessages *PreservedMessages
 }

@@ -95,7 +95,6 @@ func (t *turnTracker) activity() {
 	}
 }
 
-// result notes a result line.
 func (t *turnTracker) result() {
 	t.mu.Lock()
 	t.open, t.resulted = true, true

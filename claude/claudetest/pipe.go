@@ -74,7 +74,6 @@ func (p *pipe) Close() error {
 	return nil
 }
 
-// closeRead closes the reading end.
 func (p *pipe) closeRead() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -85,7 +85,6 @@ func (c *ScriptedCLI) check() {
 	}
 }
 
-// scriptProcess is a process in memory.
 type scriptProcess struct {
 	cmd                   claude.Command
 	stdin, stdout, stderr *pipe

@@ -143,7 +143,6 @@ func (m *Model) WaitRequests(ctx context.Context, n int) error {
 	}
 }
 
-// nextID counts HTTP requests.
 func (m *Model) nextID() string {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -157,7 +157,6 @@ func (p *projects) readDir(name string) ([]fs.DirEntry, error) {
 	return f.ReadDir(-1)
 }
 
-// keys lists all project directories.
 func (p *projects) keys() ([]string, error) {
 	entries, err := p.readDir(".")
 	if err != nil {

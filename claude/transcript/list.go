@@ -27,7 +27,7 @@ type Info struct {
 	// the CLI wrote, else the first prompt.
 	Summary      string
 	LastModified time.Time
-	// CreatedAt is the first timestamp in the session's first 64 KiB; zero if there is none.
+	// CreatedAt is the first timestamp in the session's first 64 KiB, or zero.
 	CreatedAt time.Time
 	Size      int64
 	// Title was given by a person ([Rename]), else by the model.

@@ -239,7 +239,6 @@ func (m *Mirror) Close(ctx context.Context) error {
 	}
 }
 
-// run is the mirror's goroutine.
 func (m *Mirror) run() {
 	defer close(m.done)
 	for range m.wake {
