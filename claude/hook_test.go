@@ -62,8 +62,8 @@ func TestNilOutputIsNoOpinion(t *testing.T) {
 	}
 }
 
-// Rows 39 and 43: whatever goes wrong in a callback becomes the safe answer: the gates close, the
-// others have no opinion, and the log has the details that the model must not read.
+// Rows 39 and 43: every failure of a callback becomes the safe answer. Gates deny, other events get no
+// decision, and only the log has the details, which the model must not read.
 func TestRow43FailedHooksAreSafe(t *testing.T) {
 	gates := []HookEvent{HookPreToolUse, HookPermissionRequest, HookPreModelSwitch}
 	failures := map[string]HookFunc{

@@ -35,7 +35,7 @@ func file(t *testing.T, name, content string, mode os.FileMode) string {
 	return path
 }
 
-// Whatever keeps the CLI from starting, the error says what happened, where, and what to do next.
+// An error of the start names the cause, the path and the next step.
 func TestLaunchErrors(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("needs execute bits: run on Linux or macOS")
@@ -109,7 +109,7 @@ func TestLaunchErrors(t *testing.T) {
 	}
 }
 
-// A program that is no CLI ends, or says nothing; both are told apart.
+// A program that is not the CLI ends, or stays silent; the errors differ.
 func TestProgramsThatAreNoCLI(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("needs a shell: run on Linux or macOS")

@@ -156,7 +156,7 @@ func TestAClientThatGoesEndsTheWaitForItsListing(t *testing.T) {
 	}
 }
 
-// A client may close while it is told.
+// A client may close while it is notified.
 func TestAClientThatClosesNeedsNotBeTold(t *testing.T) {
 	s := mustToolServer(t)
 	mux := newMCPMux(map[string]*MCPInProcess{"s": s.Server()}, nil)

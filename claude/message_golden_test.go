@@ -148,7 +148,7 @@ func decodeGolden(t *testing.T, name string, line []byte) string {
 }
 
 // TestMessagesGoldenSetEveryField fails when a type or a field exists that no line of the test data
-// fills: then nobody knows whether its name on the wire is right.
+// fills: then its name on the wire is not tested.
 func TestMessagesGoldenSetEveryField(t *testing.T) {
 	set, all := map[string]bool{}, map[string]bool{}
 	for _, kind := range messageKinds {

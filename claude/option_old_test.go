@@ -108,7 +108,7 @@ func TestOldCLIRefusesValuesAndExtraFlags(t *testing.T) {
 	}
 }
 
-// Whatever flag a CLI does not know, the error names the option that wrote it.
+// If the CLI does not know a flag, the error names the option that wrote it.
 func TestEveryFlagHasItsOption(t *testing.T) {
 	for _, row := range optionRows() {
 		args := slices.DeleteFunc(slices.Clone(row.forms[0].wire.args), func(arg string) bool { return arg == "--await-initialize" }) // of all that resume

@@ -300,7 +300,7 @@ func overlay(t *testing.T, base map[string]any, text string) map[string]any {
 	return all
 }
 
-// What a run without options sends, so that the table above stands on something.
+// A run without options is the base of the table above.
 func TestWireOfNoOptions(t *testing.T) {
 	got := record(t, form{})
 	want := []string{"--output-format=stream-json", "--verbose", "--input-format=stream-json"}
@@ -321,7 +321,7 @@ func TestWireOfNoOptions(t *testing.T) {
 	}
 }
 
-// A value can never become a flag of its own, whatever it holds.
+// A value never becomes a flag of its own.
 func TestValuesStayInTheirArgument(t *testing.T) {
 	for _, value := range []string{"--dangerously-skip-permissions", "-p", "a b", "a\nb", "a=b", `"quoted" 'twice'`, "$(id)", "%PATH%", "ü\u2028"} {
 		t.Run(value, func(t *testing.T) {

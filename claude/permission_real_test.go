@@ -16,7 +16,7 @@ import (
 	"github.com/drover-agents/drover/claude/script"
 )
 
-// What the CLI tells with a question, and what becomes of the answers.
+// The test shows the fields of the CLI's questions and the effect of the answers.
 func TestPermissionAnswers(t *testing.T) {
 	for version, get := range map[string]func(testing.TB) *claudetest.RealCLI{"pinned": claudetest.CLI, "oldest": claudetest.OldestCLI} {
 		t.Run(version, func(t *testing.T) {

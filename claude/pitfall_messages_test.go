@@ -61,7 +61,7 @@ func TestPitfall58_MessagesSurviveClose(t *testing.T) {
 	}
 }
 
-// A loop that waits for messages ends when somebody else closes the client.
+// A loop that waits for messages ends when another goroutine closes the client.
 func TestPitfall58_WaitingLoopEndsWithClose(t *testing.T) {
 	cli := claudetest.ScriptCLI(t, func(s *claudetest.ScriptSession) {
 		s.Initialize("")

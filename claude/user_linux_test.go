@@ -16,10 +16,10 @@ func TestAsAnOrdinaryUser(t *testing.T) {
 	testkit.RerunAsUser(t, claudetest.CLI(t).Path, "^(TestQueryYields|TestBreakingOut|TestInterruptEnds)")
 }
 
-// Options.User starts the CLI, and so all its tools, as somebody else.
+// Options.User starts the CLI, and so all its tools, as another user.
 func TestCLIAsAnotherUser(t *testing.T) {
 	if os.Getuid() != 0 {
-		t.Skip("needs root to become somebody else: run the tests as root")
+		t.Skip("needs root to become another user: run the tests as root")
 	}
 	cli := claudetest.CLI(t)
 	if err := os.Chmod(os.TempDir(), 0o711); err != nil { // the one that claudetest.Main made

@@ -99,7 +99,7 @@ func TestNamedCLINeedsNoInstallation(t *testing.T) {
 	}
 }
 
-// The leaks of tests that run side by side could not be told apart.
+// The leaks of parallel tests cannot be distinguished.
 func TestParallelTestsAreRefused(t *testing.T) {
 	t.Run("group", func(t *testing.T) {
 		t.Run("parallel before", func(t *testing.T) {

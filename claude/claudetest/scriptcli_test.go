@@ -53,7 +53,7 @@ func TestScriptCLIPlaysATurn(t *testing.T) {
 	})
 }
 
-// A script hears the host's lines as they are.
+// A script receives the host's lines unchanged.
 func TestScriptCLIHearsThePrompt(t *testing.T) {
 	var heard claudetest.Frame
 	cli := claudetest.ScriptCLI(t, func(s *claudetest.ScriptSession) {

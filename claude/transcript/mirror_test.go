@@ -19,7 +19,7 @@ import (
 	"github.com/drover-agents/drover/claude/transcript"
 )
 
-// A scriptStore records the appends and answers them as told.
+// A scriptStore records the appends and answers them by a function.
 type scriptStore struct {
 	mu      sync.Mutex
 	appends []string // "key: entry entry @time"

@@ -158,7 +158,7 @@ func loads(lines ...string) func(context.Context, transcript.Key) ([]json.RawMes
 	return func(context.Context, transcript.Key) ([]json.RawMessage, error) { return raw(lines...), nil }
 }
 
-// Whatever goes wrong, the directory with the copied login is gone.
+// After every failure the directory with the copied login is gone.
 func TestRow67ResumeLeavesNothingBehind(t *testing.T) {
 	broken := errors.New("broken")
 	host, badHost := t.TempDir(), t.TempDir()
