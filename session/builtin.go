@@ -81,17 +81,17 @@ func decodeBuiltin(raw event.Extension) event.Payload {
 	return v.(event.Payload)
 }
 
-// ContextLines tells an agent in words what the session knows of its task: the step of the [Plan] that
-// is being worked on, and the [Workspace]. What is not known has no line.
+// ContextLines returns lines for an agent about its task: the current step of the [Plan], and the [Workspace]. Unknown
+// facts have no line.
 func ContextLines(s *Session) []string {
 	var lines []string
 	if plan, ok := Query[Plan](s).Latest(); ok {
 		if step, working := plan.Current(); working {
-			lines = append(lines, "[Context] Current task: "+step.Description)
+			lines = append(lines, contextTask+step.Description)
 		}
 	}
 	if workspace, ok := Query[Workspace](s).Latest(); ok && workspace.Root != "" {
-		lines = append(lines, "[Context] Working directory: "+workspace.Root)
+		lines = append(lines, contextDirectory+workspace.Root)
 	}
 	return lines
 }

@@ -54,9 +54,9 @@ func ToolTx(s *Session, opts *ToolTxOptions) tool.Around {
 	return func(ctx context.Context, call *tool.Call, next func(context.Context) tool.Result) tool.Result {
 		started := s.Now()
 		own, tx := s.Begin(ctx, string(call.ID))
-		result := tool.Fail("Error: the call did not come to its end.")
+		result := tool.Fail(callUnfinished)
 		defer func() { // also where a handler ends the goroutine, as a failing test does
-			_ = tx.abandon("the call did not come to its end") // does nothing once it has
+			_ = tx.abandon("the call did not finish") // does nothing after the end
 			if !call.DryRun {
 				report := o.report(call, result)
 				report.Duration = s.Now().Sub(started)
@@ -83,7 +83,7 @@ func (o *ToolTxOptions) end(own context.Context, tx *Tx, call *tool.Call, result
 	if err == nil {
 		return result
 	}
-	lost := tool.Fail(fmt.Sprintf("Error: the tool ran, but what it changed in the session is lost: %v", err))
+	lost := tool.Fail(changesLost(err))
 	lost.Tool, lost.Err.Err = result.Tool, err
 	if err := tx.abandon(err.Error()); err != nil {
 		tx.s.opts.Logger.ErrorContext(own, "a tool call is not rolled back yet; the next dispatch tries again", "call", call.ID, "error", err)

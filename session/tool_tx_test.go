@@ -352,7 +352,7 @@ func TestACallWhoseChangesCannotBeKeptFails(t *testing.T) {
 		return "fine", s.Close()
 	})
 	result := tool.MustRegistry(&tool.Options{Around: session.ToolTx(s, nil)}, gone).Execute(t.Context(), tool.Call{Name: "gone"})
-	if result.OK() || !errors.Is(result.Err, session.ErrClosed) || !strings.Contains(result.Render(), "is lost") {
+	if result.OK() || !errors.Is(result.Err, session.ErrClosed) || !strings.Contains(result.Render(), "changes to the session are lost") {
 		t.Errorf("the call ended with %q: %s", result.Outcome, result.Render())
 	}
 }

@@ -4,9 +4,7 @@ package workspace
 
 import (
 	"context"
-	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/drover-agents/drover/event"
 )
@@ -25,43 +23,6 @@ type Restored struct {
 
 // EventKind implements [event.Payload].
 func (Restored) EventKind() event.Kind { return KindRestored }
-
-// namedPaths is how many paths the model is told by name.
-const namedPaths = 20
-
-// text is what the model reads.
-func (r *Restored) text() string {
-	var parts, paths []string
-	disputed := map[string]bool{}
-	for _, c := range r.Conflicts { // a path may be disputed more than once
-		if !disputed[c.Path] {
-			paths, disputed[c.Path] = append(paths, c.Path), true
-		}
-	}
-	if restored := slices.DeleteFunc(slices.Clone(r.Restored), func(p string) bool { return disputed[p] }); len(restored) > 0 {
-		parts = append(parts, fmt.Sprintf("Because this call failed, what it had changed was put back: %s. These files are again as they were before the call.", list(restored)))
-	}
-	if len(paths) > 0 {
-		parts = append(parts, fmt.Sprintf("Something else changed these at the same time, so look at them before you rely on them: %s.", list(paths)))
-	}
-	if r.Error != "" {
-		parts = append(parts, "Not everything that this call had changed could be put back; look at the files before you rely on them.")
-	}
-	return strings.Join(parts, " ")
-}
-
-// list names some paths, and says how many more there are.
-func list(paths []string) string {
-	var names []string
-	for _, p := range paths[:min(len(paths), namedPaths)] {
-		names = append(names, showName(p))
-	}
-	text := strings.Join(names, ", ")
-	if more := len(paths) - namedPaths; more > 0 {
-		text += fmt.Sprintf(" and %d more", more)
-	}
-	return text
-}
 
 // Undo is [Tx.Rollback] for a call that has failed. It tells of the rollback, and returns what the model is to know, or
 // "". With [Options.KeepFailedShell] the files of a command stay.

@@ -31,7 +31,7 @@ func ToolTx(w *Workspace, inner tool.Around) tool.Around {
 		}
 		own, tx, err := w.beginTool(ctx, call)
 		if err != nil {
-			return tool.Fail("Error: call rejected: no checkpoint could be taken: " + err.Error())
+			return tool.Fail(callRejected(err))
 		}
 		return tx.runTool(own, call, run)
 	}

@@ -161,7 +161,7 @@ func TestAClosedWorkspaceRefusesCalls(t *testing.T) {
 	b := newBound(t, Options{})
 	b.begins("open")
 	must(t, b.w.Close())
-	if told := b.fails("open"); !strings.Contains(told, "could be put back") {
+	if told := b.fails("open"); !strings.Contains(told, "could not be rolled back") {
 		t.Errorf("the model reads %q", told)
 	}
 	for _, paths := range [][]string{{"m/a.txt"}, nil} {

@@ -49,7 +49,7 @@ func ExampleOpen() {
 	})
 	fmt.Println("outside of the roots:", errors.Is(err, workspace.ErrSecurity))
 	// Output:
-	// Your working directory is a folder of your own. It has copies of these files; changing them does not change the originals.
+	// Your working directory is yours alone. It contains copies of the files below. Read and edit the copies; the originals do not change.
 	//
 	// - `project/`: folder with 1 file, 0 folders, 13 bytes
 	//   - `main.go`

@@ -176,7 +176,7 @@ func undoneCalls(t *testing.T, cli *claudetest.RealCLI) {
 		t.Errorf("the repository (-want +got):\n%s", diff)
 	}
 	last := model.Requests()[1]
-	for _, want := range []string{"what it had changed was put back", "src/main.go", "src/.env", "gone.txt", "not this one"} {
+	for _, want := range []string{"its changes were rolled back", "src/main.go", "src/.env", "gone.txt", "not this one"} {
 		if !last.SawText(want) {
 			t.Errorf("the model does not read %q", want)
 		}

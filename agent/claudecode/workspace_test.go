@@ -96,7 +96,7 @@ func TestAFailedCommandOfOneSubagentLeavesTheOthersFiles(t *testing.T) {
 	if diff := cmp.Diff([]string{"shop/new", "shop/new/x", "shop/price.txt"}, told[0].Restored[len(told[0].Restored)-3:]); diff != "" {
 		t.Errorf("the paths told (-want +got):\n%s", diff)
 	}
-	if !anyRequest(model, "what it had changed was put back") {
+	if !anyRequest(model, "its changes were rolled back") {
 		t.Error("the model was not told")
 	}
 }
