@@ -56,4 +56,7 @@ func TestACallThatEndsItsGoroutineIsToldToo(t *testing.T) {
 	if diff := cmp.Diff([]string{"id quits error"}, invoked(s)); diff != "" || len(notes(s)) != 0 {
 		t.Errorf("%s and %q are left", diff, notes(s))
 	}
+	if got := latest[session.ToolInvoked](t, s).Error; !strings.Contains(got, "the tool stopped before it returned a result. Check what it did") {
+		t.Errorf("the error is %q", got)
+	}
 }

@@ -15,7 +15,7 @@ import (
 )
 
 // Section describes the contents of the workspace to a model. The same mounts always give the same text: it names
-// neither the host nor the folder. [drover.Evaluate] runs the agent in the workspace of the section.
+// neither the host nor the folder. drover.Evaluate runs the agent in the workspace of the section.
 func (w *Workspace) Section() *prompt.Section {
 	return &prompt.Section{Key: "workspace", Title: "Workspace", Text: sectionText(w.previews), Workspace: w, NoOverrides: true}
 }
