@@ -67,8 +67,8 @@ func typesByKind(types iter.Seq[reflect.Type]) map[event.Kind]reflect.Type {
 	return byKind
 }
 
-// decodeBuiltin makes what it is of a payload of a built-in kind. One that does not fit, because another
-// version of this package has written it, stays as it came.
+// decodeBuiltin decodes a payload of a built-in kind. A payload of another version of this package, which does not
+// fit, stays raw.
 func decodeBuiltin(raw event.Extension) event.Payload {
 	t := builtinTypes[raw.Kind]
 	if t == nil {

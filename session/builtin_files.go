@@ -18,7 +18,7 @@ type Workspace struct {
 	Root string `json:"root"`
 }
 
-// FileModified says that a tool has written a file.
+// FileModified records that a tool has written a file.
 type FileModified struct {
 	Path string `json:"path"`
 	// Tool is the tool that wrote it.
@@ -29,7 +29,7 @@ type FileModified struct {
 // It never changes; adding a file makes a new one that shares all of the old.
 type ModifiedFiles struct {
 	list persist.Vector[FileModified]
-	at   persist.Map[string, int] // places in list, by path
+	at   persist.Map[string, int] // positions in list, by path
 }
 
 // All yields the last change of each file.
@@ -83,8 +83,8 @@ func (m *ModifiedFiles) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// filesOf are the files that the input of a call names, as clean absolute paths. Of several fields that each may
-// name the one file of a call the first counts: who knows what the tool takes for it. Relative paths belong to dir.
+// filesOf returns the files that the input of a call names, as clean absolute paths. If several fields can name the
+// one file of a call, the first counts. Relative paths belong to dir.
 func filesOf(fields *tool.Fields, input json.RawMessage, dir string) []string {
 	var files []string
 	paths, _ := fields.PathsIn(input)

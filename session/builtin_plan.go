@@ -15,12 +15,12 @@ type Plan struct {
 
 // A PlanStep is one step of a [Plan].
 type PlanStep struct {
-	// ID tells steps apart where the agent names them. It is empty in a plan that is written as a whole.
+	// ID identifies a step that the agent has named. It is empty in a plan that is written as a whole.
 	ID          string `json:"id,omitzero"`
 	Description string `json:"content"`
 	// Status is "pending", "in_progress" or "completed".
 	Status string `json:"status"`
-	// ActiveForm says what is being done while the step is worked on.
+	// ActiveForm describes the work while the step is in progress.
 	ActiveForm string `json:"activeForm,omitzero"`
 }
 
@@ -38,11 +38,11 @@ const (
 	stepDeleted    = "deleted"
 )
 
-// PlanUpdated says that the agent has a new plan.
+// PlanUpdated records that the agent has a new plan.
 type PlanUpdated Plan
 
-// PlanStepUpdated says that the agent has added a step with a new ID to its plan, or changed the one that
-// has the ID. Fields that are empty stay as they were; a Status of "deleted" takes the step away.
+// PlanStepUpdated records that the agent has added a step with a new ID to its plan, or changed the step with that
+// ID. Empty fields leave the step unchanged; the Status "deleted" removes it.
 type PlanStepUpdated PlanStep
 
 // withStep never changes the steps in place: other states have them too.

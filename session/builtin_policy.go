@@ -13,8 +13,7 @@ import (
 	"github.com/drover-agents/drover/internal/plainjson"
 )
 
-// ToolPermissions say which tools the agent may use from now on, by bare or full names. The last one
-// holds.
+// ToolPermissions list the tools that the agent may use from now on, by bare or full names. The last one holds.
 type ToolPermissions struct {
 	// Blocked are not to be used.
 	Blocked []string `json:"blocked,omitempty"`
@@ -22,7 +21,7 @@ type ToolPermissions struct {
 	Allowed []string `json:"allowed,omitempty"`
 }
 
-// Feedback is something that the agent was told about its own work.
+// Feedback is a message to the agent about its own work.
 type Feedback struct {
 	Provider     string   `json:"provider"`
 	Summary      string   `json:"summary"`
@@ -30,7 +29,7 @@ type Feedback struct {
 	Suggestions  []string `json:"suggestions,omitempty"`
 	// Severity is "info", "caution" or "warning".
 	Severity string `json:"severity,omitzero"`
-	// CallID is the tool call that it was said after.
+	// CallID is the tool call before the message.
 	CallID event.CallID `json:"toolUseId,omitzero"`
 }
 
@@ -86,8 +85,8 @@ func (p *PolicyState) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// A nameSet never changes. Adding to it is cheap at any size: a session that is opened again adds every
-// name again. A Go map of it is made when somebody asks, once.
+// A nameSet never changes. Adding to it is cheap at any size: a session that is opened again adds every name again.
+// A Go map of it is made once, on demand.
 type nameSet struct {
 	names persist.Map[string, struct{}]
 	plain *plainSet

@@ -11,7 +11,7 @@ import (
 	"github.com/drover-agents/drover/internal/plainjson"
 )
 
-// PromptRendered says that a prompt was rendered and is about to be sent.
+// PromptRendered records that a prompt was rendered and is about to be sent.
 type PromptRendered struct {
 	// EventID is what the [RenderedTools] of the same rendering refers to.
 	EventID   string `json:"eventId"`
@@ -43,7 +43,7 @@ type ToolSchema struct {
 	Parameters  json.RawMessage `json:"parameters"`
 }
 
-// PromptExecuted says that an agent has answered a prompt, or has failed to.
+// PromptExecuted records that an agent has answered a prompt, or has failed to.
 type PromptExecuted struct {
 	EventID   string `json:"eventId,omitzero"`
 	Namespace string `json:"namespace"`
@@ -102,8 +102,8 @@ func (e *PromptExecuted) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// VisibilityOverrides say which sections of prompts are shown otherwise than their templates say, by the
-// dotted path of the section. The values are those of the package prompt: "full" and "summary".
+// VisibilityOverrides replace the visibility that templates set, by the dotted path of the section. The values are
+// those of the package prompt: "full" and "summary".
 type VisibilityOverrides struct {
 	Sections map[string]string `json:"sections,omitempty"`
 }
@@ -115,12 +115,12 @@ type SetVisibility struct {
 	Reason     string `json:"reason,omitzero"`
 }
 
-// ClearVisibility shows a section as its template says.
+// ClearVisibility removes the override of a section.
 type ClearVisibility struct {
 	Section string `json:"section"`
 }
 
-// ClearAllVisibility shows all sections as their templates say.
+// ClearAllVisibility removes all overrides.
 type ClearAllVisibility struct{}
 
 func (o VisibilityOverrides) set(e SetVisibility) VisibilityOverrides {

@@ -14,18 +14,16 @@ import (
 	"github.com/drover-agents/drover/tool"
 )
 
-// RecordTool dispatches that a tool call has ended, and what follows from it: [FileModified] for a file
-// that was written, [PlanUpdated] or [PlanStepUpdated] for a change of the agent's plan. The
-// receiver of the end of a call calls it after the transaction of the call has ended. The transaction in the
-// context is the one around the call.
+// RecordTool records the end of a tool call, and what follows from it: [FileModified] for a file that was written,
+// [PlanUpdated] or [PlanStepUpdated] for a change of the agent's plan. Call it after the transaction of the call has
+// ended. The transaction in the context is the one around the call.
 //
-// It reports false for a call that was recorded already, by its CallID: the first report counts, and
-// nothing is dispatched. It does not look whether the context has ended, because what happened must be
-// told also then; nor is a report lost because a transaction around it was rolled back.
+// It reports false for a call that was recorded already, by its CallID: the first report counts, and nothing is
+// dispatched. It ignores the end of the context, and the report stays if a transaction around it is rolled back.
 //
-// EventID is made where it is empty, and Path of the Params of tools that read or write one file, relative to
-// Dir or else to the [Workspace]. The catalogue of the agent that made the call says which those are, and what
-// follows from a call; nil is for calls of tools of the program.
+// EventID is made where it is empty. Path is taken from the Params of tools that read or write one file, relative to
+// Dir or else to the [Workspace]. The catalogue of the agent that made the call defines these tools, and what
+// follows from a call. Nil is for calls of tools of the program.
 func (s *Session) RecordTool(ctx context.Context, t ToolInvoked, of *tool.Catalogue) (bool, error) {
 	t = s.completed(t, of)
 	s.order.Lock()
@@ -63,7 +61,7 @@ func (s *Session) completed(t ToolInvoked, of *tool.Catalogue) ToolInvoked {
 	return t
 }
 
-// validJSON is raw, or the text of it as a JSON string where it is no JSON.
+// validJSON returns raw, or its text as a JSON string if it is not JSON.
 func validJSON(raw json.RawMessage) json.RawMessage {
 	if len(raw) == 0 || json.Valid(raw) {
 		return raw
@@ -102,7 +100,7 @@ func (s *Session) isRecordedLocked(call event.CallID) (bool, error) {
 			return false, err
 		}
 	}
-	_, known := all.(*items[ToolInvoked]).index(callIDOf).places.Get(call)
+	_, known := all.(*items[ToolInvoked]).index(callIDOf).positions.Get(call)
 	return known, nil
 }
 

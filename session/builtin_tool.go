@@ -10,7 +10,7 @@ import (
 	"github.com/drover-agents/drover/internal/plainjson"
 )
 
-// A ToolSource says who ran a tool.
+// A ToolSource is the program that ran a tool.
 type ToolSource string
 
 // The sources of tool calls.
@@ -21,14 +21,14 @@ const (
 	BridgedTool ToolSource = "bridged"
 )
 
-// ToolInvoked says that a tool was called, and how the call ended. There is one for each call, however it
-// ended: the slice keeps the first one of each CallID. Use [Session.RecordTool], which keeps a second
-// one out of the log too and dispatches what follows from the call.
+// ToolInvoked records that a tool was called, and how the call ended. The slice keeps one for each call: the first
+// of each CallID. Use [Session.RecordTool], which keeps a second one out of the log too and dispatches what follows
+// from the call.
 type ToolInvoked struct {
 	EventID string `json:"eventId,omitzero"`
 	// CallID is the tool use id. Without one nothing is known to be the same call.
 	CallID event.CallID `json:"toolUseId"`
-	// Name is the tool as the model says it, without the name of our own server.
+	// Name is the name of the tool as the model uses it, without the name of our own server.
 	Name   string     `json:"toolName"`
 	Source ToolSource `json:"source,omitzero"`
 	// Adapter is the agent, and Prompt the name of the prompt that it works on.
@@ -92,7 +92,7 @@ func callIDOf(v any) any { return v.(ToolInvoked).CallID }
 func firstReport(_ *slice, all *items[ToolInvoked], e ToolInvoked) (*items[ToolInvoked], error) {
 	if e.CallID != "" {
 		all = all.index(callIDOf)
-		if _, known := all.places.Get(e.CallID); known {
+		if _, known := all.positions.Get(e.CallID); known {
 			return all, nil
 		}
 	}

@@ -76,7 +76,7 @@ func runsOf(live persist.Vector[int64]) [][2]int64 {
 // with the log, so that checkpoints cost a constant share.
 const checkpointEvery = 4096
 
-// One that cannot be saved is not tried again before the next is due: each costs as much as all of them.
+// A failed checkpoint is not retried before the next is due: each attempt encodes the whole state.
 func (s *Session) checkpointIfDueLocked() {
 	done := max(s.checkpointed, s.tried)
 	if s.last-done < max(checkpointEvery, done/2) {
@@ -85,7 +85,7 @@ func (s *Session) checkpointIfDueLocked() {
 	s.checkpointLocked()
 }
 
-// notUTF8 is how bytes that are no text are written; the real U+FFFD is not escaped.
+// notUTF8 is the encoding of bytes that are not UTF-8; a real U+FFFD is not escaped.
 var notUTF8 = []byte(`\ufffd`)
 
 // checkpointLocked saves the slices that are folded. While a transaction is open there is no state to be

@@ -11,11 +11,10 @@ import (
 	"github.com/drover-agents/drover/internal/persist"
 )
 
-// Clone makes a session in memory with the same log, state and reducers. The two share what they have
-// and go their own ways from here; it copies nothing, except that it reads the part of the log that was
-// left in the store. The clone has an id of its own, and the tags and the parent of the original unless
-// the options say otherwise. Transactions stay with the original: what they have done so far is in the
-// clone for good.
+// Clone makes a session in memory with the same log, state and reducers. From then on the two are independent. It
+// copies nothing, but reads the part of the log that was left in the store. The clone has an id of its own. It has
+// the tags and the parent of the original unless the options set others. Transactions stay with the original: the
+// clone keeps their events for good.
 func (s *Session) Clone(opts *Options) (*Session, error) {
 	c := newSession(s.optionsOfClone(opts))
 	c.head = c.newHead()

@@ -90,7 +90,7 @@ func decodeEvent(data json.RawMessage, e *event.Event) error {
 	if json.Unmarshal(data, &fields) != nil || json.Unmarshal(fields["type"], &kind) != nil || kind == "" {
 		return fault
 	}
-	fields["type"] = json.RawMessage(`"session:undecoded"`) // which nobody knows
+	fields["type"] = json.RawMessage(`"session:undecoded"`) // an unknown type
 	unknown, err := json.Marshal(fields)
 	if err != nil || e.UnmarshalJSON(unknown) != nil {
 		return fault

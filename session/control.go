@@ -14,40 +14,40 @@ import (
 	"github.com/drover-agents/drover/internal/plainjson"
 )
 
-// Seeded says that a slice was given new values, by [Seed].
+// Seeded records that [Seed] has given a slice new values.
 type Seeded struct {
 	Slice  event.Kind
 	values any // []S, or json.RawMessage from a store
 }
 
-// Cleared says that a slice was emptied, by [Clear].
+// Cleared records that [Clear] has emptied a slice.
 type Cleared struct {
 	Slice event.Kind `json:"slice"`
 }
 
-// Reset says that all slices of policy State were emptied, by [Session.Reset].
+// Reset records that [Session.Reset] has emptied all slices of policy State.
 type Reset struct{}
 
-// Restored says that the state went back to what it was after an entry, by [Session.Restore].
+// Restored records that [Session.Restore] has put the state back to that after an entry.
 type Restored struct {
 	To int64 `json:"to"`
 }
 
-// RolledBack says that what transactions had dispatched was taken out of the state.
+// RolledBack records that the events of transactions were taken out of the state.
 type RolledBack struct {
 	Txs    []int64 `json:"txs"`
 	Call   string  `json:"toolUseId,omitzero"`
 	Reason string  `json:"reason,omitzero"`
 }
 
-// Committed says that what transactions had dispatched is there to stay.
+// Committed records that the events of transactions stay in the state.
 type Committed struct {
 	Txs  []int64 `json:"txs"`
 	Call string  `json:"toolUseId,omitzero"`
 }
 
-// ReducerFailed says that a reducer failed or panicked over an entry, and that its slice stayed as it
-// was. Without a slice, the entry itself could not be decoded.
+// ReducerFailed records that a reducer failed or panicked over an entry, and that its slice is unchanged. Without a
+// slice, the entry itself could not be decoded.
 type ReducerFailed struct {
 	Pos   int64      `json:"pos"`
 	Event event.Kind `json:"event"`
@@ -101,8 +101,7 @@ func (s *Seeded) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// managing are the types of this file. Those that are true change slices by themselves; the others only
-// tell.
+// managing are the types of this file. Those that are true change slices; the others are only records.
 var managing = map[reflect.Type]bool{
 	reflect.TypeFor[Seeded]():        true,
 	reflect.TypeFor[Cleared]():       true,
@@ -118,7 +117,7 @@ func manages(t reflect.Type) bool {
 	return ok
 }
 
-// Seed puts values into the place of all that a slice has.
+// Seed replaces all values of a slice.
 func Seed[S any](ctx context.Context, s *Session, values ...S) error {
 	return s.manage(ctx, Seeded{sliceName[S](s), slices.Clone(values)})
 }

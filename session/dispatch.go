@@ -12,23 +12,23 @@ import (
 	"github.com/drover-agents/drover/event"
 )
 
-// Dispatch appends an event to the log and returns its number. It takes an [event.Event], a payload, or
-// a value of any other type, which becomes the payload; pointers count as what they point to. A value
-// must not be changed afterwards. A store keeps its JSON: what that leaves out or changes, such as fields
-// that are not exported and bytes that are no UTF-8, is gone when the session is opened again.
+// Dispatch appends an event to the log and returns its number. It takes an [event.Event], a payload, or a value of
+// any other type, which becomes the payload; pointers count as what they point to. Do not change a value afterwards.
+// A store keeps the JSON of a value: unexported fields, and bytes that are not UTF-8, are lost when the session is
+// opened again.
 //
-// Give types that go to a store a method EventKind: it names them in the log. Others are called after
-// their Go name, "go:path/of/package.Name", which is lost when they are moved or renamed, and which for
-// types of package main is not the same in a program and in its tests.
+// Give types that go to a store a method EventKind: it names them in the log. Other types have their Go name,
+// "go:path/of/package.Name". That name is lost when the type is moved or renamed, and a type of package main has
+// another name in the tests of its program.
 //
-// The context tells which tool call dispatches: the transaction in it, or else the call that a tool's
-// handler is answering. An error means that nothing was kept and nothing has changed. The context does
-// not interrupt: an entry is appended whole or, if the context has ended before, not at all.
+// The context identifies the tool call that dispatches: the transaction in it, or else the call that a tool's
+// handler is answering. An error means that nothing was kept and nothing has changed. The context does not
+// interrupt: an entry is appended whole or, if the context has ended before, not at all.
 //
 // In a reducer it fails with [ErrInReducer].
 //
-// The events by which a session manages itself cannot be dispatched: [Seed], [Clear],
-// [Session.Reset], [Session.Restore] and [Tx] do that.
+// The events by which a session manages itself cannot be dispatched: [Seed], [Clear], [Session.Reset],
+// [Session.Restore] and [Tx] do that.
 func (s *Session) Dispatch(ctx context.Context, v any) (int64, error) {
 	entry, err := s.newEntry(v)
 	if err != nil {
@@ -132,8 +132,7 @@ func (s *Session) appendLocked(entry *Entry) error {
 	return nil
 }
 
-// turnLocked appends an entry that is no part of the state but replaces it. A nil state leaves it as it
-// is.
+// turnLocked appends an entry that replaces the state. A nil state leaves it unchanged.
 func (s *Session) turnLocked(what event.Payload, cause string, to *state) error {
 	entry, err := s.newEntry(what)
 	if err != nil {
@@ -168,7 +167,7 @@ func (s *Session) keepLocked(entry *Entry) error {
 	return nil
 }
 
-// warnOfMainLocked says once that a name in the log is good for this binary alone.
+// warnOfMainLocked logs once that a name in the log is valid for this binary only.
 func (s *Session) warnOfMainLocked(kind event.Kind) {
 	if s.warnedOfMain || !strings.HasPrefix(string(kind), "go:main.") {
 		return
@@ -177,8 +176,8 @@ func (s *Session) warnOfMainLocked(kind event.Kind) {
 	s.opts.Logger.Warn("a type of package main is called otherwise in another binary; give it a method EventKind", "session", s.ID(), "kind", kind)
 }
 
-// seeLocked lets reducers see an entry that is kept. From here on it is part of the log, whatever they
-// do: so it is published even if one of them ends the goroutine, as a failing test does.
+// seeLocked passes a kept entry to the reducers. The entry is part of the log now, so it is published even if a
+// reducer ends the goroutine, as a failing test does.
 func (s *Session) seeLocked(entry *Entry, turn bool, to *state) []failure {
 	s.changed = s.changed[:0]
 	defer s.publishLocked(entry, turn, to)
@@ -203,7 +202,7 @@ func (s *Session) publishLocked(entry *Entry, turn bool, to *state) {
 	s.wakeLocked()
 }
 
-// wakeLocked tells readers that wait to look again.
+// wakeLocked wakes the waiting readers.
 func (s *Session) wakeLocked() {
 	if s.grown != nil {
 		close(s.grown)

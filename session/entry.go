@@ -20,8 +20,8 @@ type Entry struct {
 	Cause string
 	// Tx is the transaction that the event belongs to, or zero; see [Tx].
 	Tx int64
-	// Event is what happened. The payload of a type that is no [event.Payload] is a [Value]; one from
-	// a store whose type this session has not heard of is an [event.Extension].
+	// Event is the event. If its type is not an [event.Payload], the payload is a [Value]. If it comes from a store
+	// and this session does not know its type, the payload is an [event.Extension].
 	Event event.Event
 }
 
@@ -58,8 +58,8 @@ func valueOf(p event.Payload) any {
 	return p
 }
 
-// payloadOf makes a payload of anything. Pointers count as what they point to, so that nobody can
-// change an event that is in the log, and so that it has one type.
+// payloadOf makes a payload of any value. Pointers count as what they point to: an event in the log cannot be
+// changed, and has one type.
 func payloadOf(v any) (event.Payload, error) {
 	value := reflect.ValueOf(v)
 	for value.Kind() == reflect.Pointer {

@@ -20,44 +20,42 @@ import (
 
 // FileOptions configures [OpenFile]. The zero value is ready to use.
 type FileOptions struct {
-	// Sync says when records are forced to the disk. The default is [SyncAlways].
+	// Sync is when records are forced to the disk. The default is [SyncAlways].
 	Sync SyncPolicy
 	// Interval is how long [SyncInterval] waits after the log grew. Zero means one second.
 	Interval time.Duration
-	// Perm is the mode of the files that are created. Zero means 0600: sessions hold what was said.
+	// Perm is the mode of the files that are created. Zero means 0600: sessions contain conversations.
 	Perm fs.FileMode
 	// ReadOnly opens a log without locking it, also while another process writes it, and changes
 	// nothing: a torn last line is left where it is. The store has the records that were there when it
 	// was opened.
 	ReadOnly bool
-	// Logger is told of repairs and of checkpoints that were not used. Nil discards that.
+	// Logger receives repairs, and checkpoints that were not used. Nil discards them.
 	Logger *slog.Logger
 }
 
-// A FileStore is a [Store] in a file of JSON lines: a header, which says whose log it is, and then one
-// record per line.
+// A FileStore is a [Store] in a file of JSON lines: a header that identifies the log, and then one record per line.
 //
-// What it promises:
+// It promises:
 //
-//   - A record that Append has acknowledged survives the death of the process, however sudden, and the loss
-//     of power as far as the [SyncPolicy] says. Of an Append that was cut short a crash leaves some whole
-//     records from its start, or none.
-//   - What a crash left of a line is cut off when the log is opened again. The bytes are kept beside the
-//     log, and [FileStore.Repaired] and the Logger say so.
-//   - Records are cut off only if no record follows. Damage in the middle of a log is a [CorruptError], and
-//     the file is left as it is; see [Salvage]. A file system that writes the parts of one large Append in
-//     any order can make a loss of power look like that; nothing acknowledged is lost then either.
-//   - An Append that fails leaves the file as it was. If that cannot be had, and after the disk refused to
-//     confirm a write, the store takes no more: what is on the disk is then not known, and only opening it
-//     again tells. Reading goes on.
-//   - One writer at a time, on all systems that have file locks. The lock is on the log itself, ends with
+//   - A record that Append has acknowledged survives the death of the process, however sudden, and the loss of power
+//     as far as the [SyncPolicy] allows. After a crash during an Append, some whole records from its start are left,
+//     or none.
+//   - An incomplete line at the end is cut off when the log is opened again. Its bytes are kept beside the log, and
+//     [FileStore.Repaired] and the Logger report it.
+//   - Records are cut off only if no record follows. Damage in the middle of a log is a [CorruptError], and the file
+//     is left as it is; see [Salvage]. A file system that writes the parts of one large Append in any order can make
+//     a loss of power look like that; nothing acknowledged is lost then either.
+//   - An Append that fails leaves the file as it was. If that is impossible, or the disk has refused to confirm a
+//     write, the store accepts no more records: the content of the disk is unknown until the log is opened again.
+//     Reading still works.
+//   - There is one writer at a time, on all systems that have file locks. The lock is on the log itself, ends with
 //     the process that holds it, and keeps no reader out.
 //
 // Beside the log are <path>.checkpoint, which may be deleted at any time, and, after a repair, <path>.torn.
 //
-// A log is checked when it is opened; with a checkpoint that belongs to it, only what follows the
-// checkpoint is. What was not checked then is checked when it is read: Records never yields a damaged
-// record, nor one out of order.
+// Opening a log checks it. With a checkpoint that belongs to the log, opening checks only the records after it. The
+// others are checked when they are read: Records never yields a damaged record, nor one out of order.
 //
 // All methods may be called by several goroutines.
 type FileStore struct {
@@ -74,7 +72,7 @@ type FileStore struct {
 	mu       sync.Mutex
 	head     Head
 	headLine []byte // with its newline; empty before Init
-	logEnd   logPlace
+	logEnd   logPosition
 	broken   error
 	closed   bool
 }
@@ -104,7 +102,7 @@ func OpenFile(path string, opts *FileOptions) (*FileStore, error) {
 	s.opts.Perm = cmp.Or(s.opts.Perm, 0o600)
 	s.opts.Logger = safelog.Logger(s.opts.Logger)
 	if int(s.opts.Sync) >= len(syncNames) {
-		return nil, fmt.Errorf("session: opening %s: there is no %v", path, s.opts.Sync)
+		return nil, fmt.Errorf("session: opening %s: unknown sync policy %v", path, s.opts.Sync)
 	}
 	f, size, err := openLog(path, s.opts)
 	if err != nil {
@@ -125,7 +123,7 @@ func OpenFile(path string, opts *FileOptions) (*FileStore, error) {
 func openLog(path string, opts FileOptions) (logFile, int64, error) {
 	// A pipe or a device would block, or swallow what it is given.
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
-		return nil, 0, fmt.Errorf("session: %s is no regular file", path)
+		return nil, 0, fmt.Errorf("session: %s is not a regular file", path)
 	}
 	flags := os.O_RDWR | os.O_CREATE
 	if opts.ReadOnly {
@@ -159,7 +157,7 @@ func (s *FileStore) load(size int64) (err error) {
 	if s.head, s.headLine, err = readHead(s.path, s.f, size); err != nil {
 		return err
 	}
-	s.logEnd = logPlace{0, int64(len(s.headLine))}
+	s.logEnd = logPosition{0, int64(len(s.headLine))}
 	if len(s.headLine) > 0 {
 		scan, err := s.scan(size)
 		if err != nil {
@@ -214,14 +212,14 @@ func (s *FileStore) Head() (Head, error) {
 func (s *FileStore) Last() int64 { return s.kept().pos }
 
 // kept is where the log ends.
-func (s *FileStore) kept() logPlace {
+func (s *FileStore) kept() logPosition {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.logEnd
 }
 
-// Repaired tells of the torn end that opening the log cut off: its length, and the file in which it is
-// kept, at most the first 64 MB of it. Zero means that the log had no torn end.
+// Repaired returns the length of the torn end that was cut off when the log was opened, and the file with its first
+// 64 MB. Zero means that the log had no torn end.
 func (s *FileStore) Repaired() (bytes int64, savedAs string) {
 	return s.repaired.size, s.repaired.savedAs
 }

@@ -86,7 +86,7 @@ func checkRecords(last int64, records []Record) error {
 		switch {
 		case err != nil:
 		case pos != r.Pos:
-			err = fmt.Errorf("it says that it is record %d", pos)
+			err = fmt.Errorf("its text has the number %d", pos)
 		case bytes.IndexByte(r.Data, '\n') >= 0:
 			err = errors.New("it has more than one line")
 		case len(r.Data) > maxRecord:
@@ -99,8 +99,8 @@ func checkRecords(last int64, records []Record) error {
 	return nil
 }
 
-// write puts text at the end of the log, or leaves the file as it was. It is for the caller to move the
-// end, so that nobody reads what is not yet kept.
+// write appends text to the log, or leaves the file as it was. The caller moves the end, so that readers see only
+// stored records.
 func (s *FileStore) write(text []byte) error {
 	end := s.kept().offset
 	if _, err := s.f.WriteAt(text, end); err != nil {
@@ -116,7 +116,7 @@ func (s *FileStore) write(text []byte) error {
 			return s.breakDown(errors.Join(err, s.f.Truncate(end)))
 		}
 	case SyncInterval:
-		s.syncer.tell()
+		s.syncer.notify()
 	}
 	return nil
 }
@@ -149,7 +149,7 @@ func (s *FileStore) failure() error {
 
 var errReadOnly = errors.New("open for reading only")
 
-// writable says why the store cannot be changed.
+// writable returns an error if the store cannot be changed.
 func (s *FileStore) writable() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -50,7 +50,7 @@ func (s *FileStore) SaveCheckpoint(c Checkpoint) error {
 	if err := s.writable(); err != nil {
 		return err
 	}
-	err := s.checkThere() // or it would come to lie beside another log
+	err := s.checkThere() // else it would be stored beside another log
 	var meta checkpointMeta
 	if err == nil {
 		meta, err = s.describeCheckpoint(c)
@@ -69,14 +69,14 @@ func (s *FileStore) describeCheckpoint(c Checkpoint) (checkpointMeta, error) {
 	if c.Pos < 1 || c.Pos > end.pos {
 		return checkpointMeta{}, fmt.Errorf("there is no record %d; the last is %d", c.Pos, end.pos)
 	}
-	at := seekRecord(s.f, c.Pos, logPlace{0, int64(len(s.headLine))}, end.offset)
+	at := seekRecord(s.f, c.Pos, logPosition{0, int64(len(s.headLine))}, end.offset)
 	r := newLineReader(s.f, at.offset, end.offset)
 	for {
 		l, err := r.next()
 		if err != nil {
 			return checkpointMeta{}, s.readError(at, err)
 		}
-		if at = (logPlace{at.pos + 1, r.offset}); at.pos == c.Pos {
+		if at = (logPosition{at.pos + 1, r.offset}); at.pos == c.Pos {
 			log := hashOf(s.headLine, l.text, []byte{'\n'})
 			return checkpointMeta{checkpointMark, checkpointVersion, c.Pos, l.at, at.offset, log, hashOf(c.Data)}, nil
 		}
@@ -101,8 +101,8 @@ func (s *FileStore) writeCheckpoint(meta checkpointMeta, data []byte) error {
 	return os.Rename(f.Name(), name)
 }
 
-// replaceFile creates a file in place of whatever has the name. It writes through no link that somebody else
-// put there, and waits for no reader of a pipe.
+// replaceFile creates a file, and replaces any other of that name. It follows no link that another user made, and
+// waits for no reader of a pipe.
 func replaceFile(name string, perm fs.FileMode) (*os.File, error) {
 	if err := os.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
@@ -118,7 +118,7 @@ func (s *FileStore) openCheckpoint() (*os.File, error) {
 		return nil, err
 	}
 	if !info.Mode().IsRegular() {
-		return nil, errors.New("it is no regular file")
+		return nil, errors.New("not a regular file")
 	}
 	return os.Open(name)
 }
@@ -132,7 +132,7 @@ func (s *FileStore) readCheckpoint() ([]byte, error) {
 	return io.ReadAll(f)
 }
 
-// Checkpoint implements [Store]. One that is damaged, or that does not belong to the log, counts as none.
+// Checkpoint implements [Store]. It ignores a checkpoint that is damaged, or that does not belong to the log.
 func (s *FileStore) Checkpoint() (Checkpoint, error) {
 	s.mu.Lock()
 	closed, end, headLine := s.closed, s.logEnd, s.headLine
@@ -195,8 +195,8 @@ func belongs(meta checkpointMeta, f io.ReaderAt, headLine []byte, length int64) 
 // checkedUpTo is where the checking of a log may begin: after its header, or after the record of a
 // checkpoint that belongs to it. Any other checkpoint is deleted. It could otherwise match a log
 // that is written again from an earlier position.
-func (s *FileStore) checkedUpTo(size int64) logPlace {
-	first := logPlace{0, int64(len(s.headLine))}
+func (s *FileStore) checkedUpTo(size int64) logPosition {
+	first := logPosition{0, int64(len(s.headLine))}
 	f, err := s.openCheckpoint()
 	if errors.Is(err, fs.ErrNotExist) {
 		return first
@@ -210,7 +210,7 @@ func (s *FileStore) checkedUpTo(size int64) logPlace {
 		err = belongs(meta, s.f, s.headLine, size)
 	}
 	if err == nil {
-		return logPlace{meta.Pos, meta.To}
+		return logPosition{meta.Pos, meta.To}
 	}
 	s.ignoreCheckpoint(err)
 	if !s.opts.ReadOnly {

@@ -289,7 +289,7 @@ func TestARecordIsFoundByBisection(t *testing.T) {
 	}
 	f := bytes.NewReader(text.Bytes())
 	for pos := int64(1); pos <= 3000; pos++ {
-		at := seekRecord(f, pos, logPlace{}, int64(text.Len()))
+		at := seekRecord(f, pos, logPosition{}, int64(text.Len()))
 		if at.pos >= pos || at.offset != starts[at.pos+1] {
 			t.Fatalf("looking for %d led to %+v", pos, at)
 		}

@@ -60,8 +60,8 @@ func readHead(path string, f io.ReaderAt, size int64) (Head, []byte, error) {
 	return head, append(l.text, '\n'), nil
 }
 
-// isTornHead tells the beginning of a header that was never finished from another kind of file. A crash
-// can leave zeros for what was not written.
+// isTornHead reports whether text is the beginning of a header, and not another kind of file. A crash can leave
+// zeros for the missing rest.
 func isTornHead(text []byte) bool {
 	written := string(bytes.TrimRight(text, "\x00"))
 	return strings.HasPrefix(written, headStart) || strings.HasPrefix(headStart, written)
@@ -78,7 +78,7 @@ func decodeHead(path string, l logLine) (Head, error) {
 	}
 	switch {
 	case mark.Drover != logMark:
-		return Head{}, fmt.Errorf("it is no header")
+		return Head{}, fmt.Errorf("not a header")
 	case mark.Version > EncodingVersion:
 		return Head{}, advice.Wrap(fmt.Errorf("%w: %s has version %d, this program reads versions up to %d", ErrVersion, path, mark.Version, EncodingVersion),
 			"open it with a newer version of this package")

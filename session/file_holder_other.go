@@ -6,5 +6,5 @@ package session
 
 import "os"
 
-// lockHolder returns zero: the system does not tell.
+// lockHolder returns zero: this system does not report it.
 func lockHolder(*os.File) int { return 0 }

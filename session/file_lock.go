@@ -17,7 +17,7 @@ type lockedFile struct{ *os.File }
 // Close implements io.Closer.
 func (f lockedFile) Close() error { return errors.Join(filelock.Unlock(f.File), f.File.Close()) }
 
-// checkThere says so if the path leads to the log no more: what was appended since then is lost.
+// checkThere returns an error if the path does not lead to the log any more: later appends are lost.
 func (s *FileStore) checkThere() error {
 	f, ok := s.f.(lockedFile)
 	if !ok {
@@ -29,8 +29,8 @@ func (s *FileStore) checkThere() error {
 	return nil
 }
 
-// lockLog locks a log, or says who has it. The lock is on the log itself, not on a file beside it, which
-// could be deleted, and which another name of the log would not lead to.
+// lockLog locks a log, or returns an error that names its holder. The lock is on the log itself: a separate lock
+// file could be deleted, and another name of the log would not lead to it.
 func lockLog(f *os.File) error {
 	ok, err := filelock.Try(f)
 	if err != nil {

@@ -11,13 +11,13 @@ import (
 	"os"
 )
 
-// Records implements [Store]. It finds its place in the log by bisection and reads on from there, with no
-// more memory than the longest record needs. The data of each record is the caller's to keep. A log that
-// was damaged since it was opened ends in a [CorruptError].
+// Records implements [Store]. It finds the first record by bisection and reads on from there, with no more memory
+// than the longest record needs. The caller may keep the data of each record. A log that was damaged since it was
+// opened ends in a [CorruptError].
 func (s *FileStore) Records(after int64) iter.Seq2[Record, error] {
 	s.mu.Lock()
 	end, closed := s.logEnd, s.closed
-	first := logPlace{0, int64(len(s.headLine))}
+	first := logPosition{0, int64(len(s.headLine))}
 	s.mu.Unlock()
 	return func(yield func(Record, error) bool) {
 		if closed {
@@ -34,8 +34,8 @@ func (s *FileStore) Records(after int64) iter.Seq2[Record, error] {
 	}
 }
 
-// readRecords yields the records above a number, from a place before them to the end.
-func (s *FileStore) readRecords(at, end logPlace, after int64, yield func(Record, error) bool) error {
+// readRecords yields the records above a number, from a position before them to the end.
+func (s *FileStore) readRecords(at, end logPosition, after int64, yield func(Record, error) bool) error {
 	r := newLineReader(s.f, at.offset, end.offset)
 	for at.pos < end.pos {
 		l, err := r.next()
@@ -49,7 +49,7 @@ func (s *FileStore) readRecords(at, end logPlace, after int64, yield func(Record
 		if err != nil {
 			return corruptAt(s.path, logScan{good: at, fault: err})
 		}
-		at = logPlace{pos, r.offset}
+		at = logPosition{pos, r.offset}
 		if at.pos > after && !yield(Record{at.pos, bytes.Clone(l.text)}, nil) {
 			return nil
 		}
@@ -57,8 +57,8 @@ func (s *FileStore) readRecords(at, end logPlace, after int64, yield func(Record
 	return nil
 }
 
-// readError says why there is no line at a place.
-func (s *FileStore) readError(at logPlace, err error) error {
+// readError is the error of a missing line at a position.
+func (s *FileStore) readError(at logPosition, err error) error {
 	switch {
 	case errors.Is(err, os.ErrClosed):
 		return s.errClosed()
@@ -71,10 +71,9 @@ func (s *FileStore) readError(at logPlace, err error) error {
 // seekWindow is the part of a log that is read in order to find a record.
 const seekWindow = 64 << 10
 
-// seekRecord returns a place at or before the record pos, within a window if it can. Each line tells its
-// number, and a newline is never part of one, so the file is its own index. Whatever it cannot read there
-// is left for the reader to find.
-func seekRecord(f io.ReaderAt, pos int64, from logPlace, to int64) logPlace {
+// seekRecord returns a position at or before the record pos, within a window if it can. Each line has its number,
+// and a newline is never part of one, so the file is its own index. The reader finds damage that seekRecord skips.
+func seekRecord(f io.ReaderAt, pos int64, from logPosition, to int64) logPosition {
 	var window [512]byte
 	for to-from.offset > seekWindow {
 		middle := from.offset + (to-from.offset)/2
@@ -91,7 +90,7 @@ func seekRecord(f io.ReaderAt, pos int64, from logPlace, to int64) logPlace {
 		case found > pos:
 			to = middle
 		default:
-			from = logPlace{found - 1, start}
+			from = logPosition{found - 1, start}
 		}
 	}
 	return from

@@ -41,7 +41,7 @@ func corruptAt(path string, scan logScan) *CorruptError {
 }
 
 const (
-	// maxTornFiles is how many torn ends are kept beside a log. Further ones take the place of the last.
+	// maxTornFiles is how many torn ends are kept beside a log. Further ones replace the last.
 	maxTornFiles = 10
 	// maxTorn is how much is kept of one.
 	maxTorn = maxRecord
@@ -99,7 +99,7 @@ func copyTo(out *os.File, in io.Reader, policy SyncPolicy) error {
 		err = out.Sync()
 	}
 	if err = errors.Join(err, out.Close()); err != nil {
-		_ = os.Remove(out.Name()) // part of a copy helps nobody
+		_ = os.Remove(out.Name()) // a partial copy is useless
 	}
 	return err
 }
@@ -134,7 +134,7 @@ func salvage(path string, f logFile, size int64, perm fs.FileMode) (kept int64, 
 	if err != nil {
 		return 0, "", fmt.Errorf("session: salvaging %s: %w", path, err)
 	}
-	// A checkpoint may lie in what is cut off; it is only a help, so it goes.
+	// A checkpoint may belong to the part that is cut off. It is only a cache, so it is removed.
 	if err := os.Remove(path + checkpointSuffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return 0, movedTo, fmt.Errorf("session: salvaging %s: %w", path, err)
 	}
@@ -145,17 +145,17 @@ func salvage(path string, f logFile, size int64, perm fs.FileMode) (kept int64, 
 }
 
 // goodPart is where the good records end. A log with a damaged header has no good records.
-func goodPart(path string, f io.ReaderAt, size int64) (logPlace, error) {
+func goodPart(path string, f io.ReaderAt, size int64) (logPosition, error) {
 	_, line, err := readHead(path, f, size)
 	if errors.Is(err, ErrCorrupt) || err == nil && len(line) == 0 {
-		return logPlace{}, nil
+		return logPosition{}, nil
 	}
 	if err != nil {
-		return logPlace{}, err
+		return logPosition{}, err
 	}
-	scan, err := scanLog(f, logPlace{0, int64(len(line))}, size)
+	scan, err := scanLog(f, logPosition{0, int64(len(line))}, size)
 	if err != nil {
-		return logPlace{}, fmt.Errorf("session: reading %s: %w", path, err)
+		return logPosition{}, fmt.Errorf("session: reading %s: %w", path, err)
 	}
 	return scan.good, nil
 }

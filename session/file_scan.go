@@ -21,9 +21,9 @@ const maxRecord = lines.DefaultLimit
 type logLine struct {
 	at   int64 // its offset
 	text []byte
-	// whole says that a newline ends the line, which is not part of text.
+	// whole means that a newline ends the line; it is not part of text.
 	whole bool
-	// long says that the line is longer than any record; text is nil then.
+	// long means that the line is longer than any record; text is nil then.
 	long bool
 }
 
@@ -91,7 +91,7 @@ func positionOf(line []byte) (int64, bool) {
 	return 0, false
 }
 
-// checkRecord says what keeps a line from being a record, or returns its number.
+// checkRecord returns the number of a line, or why the line is not a record.
 func checkRecord(line []byte) (int64, error) {
 	pos, ok := positionOf(line)
 	if !ok {
@@ -115,20 +115,20 @@ func (l logLine) record() (int64, error) {
 }
 
 // A logPlace is a boundary in a log: the number of the record that ends there, and the offset.
-type logPlace struct{ pos, offset int64 }
+type logPosition struct{ pos, offset int64 }
 
-// A logScan is what a look at all lines from a place on has found.
+// A logScan is the result of reading all lines from a position on.
 type logScan struct {
 	// good is where the good records end.
-	good logPlace
+	good logPosition
 	// fault is what is wrong with the line at good, or nil if the log ends there.
 	fault error
-	// corrupt says that there are records behind the fault, which are not to be cut off.
+	// corrupt means that records follow the fault; they are not to be cut off.
 	corrupt bool
 }
 
 // scanLog reads the lines up to an offset. Its error is one of reading.
-func scanLog(f io.ReaderAt, from logPlace, to int64) (logScan, error) {
+func scanLog(f io.ReaderAt, from logPosition, to int64) (logScan, error) {
 	scan := logScan{good: from}
 	r := newLineReader(f, from.offset, to)
 	for {
@@ -142,7 +142,7 @@ func scanLog(f io.ReaderAt, from logPlace, to int64) (logScan, error) {
 		pos, fault := l.record()
 		switch {
 		case fault == nil && pos == scan.good.pos+1 && scan.fault == nil:
-			scan.good = logPlace{pos, r.offset}
+			scan.good = logPosition{pos, r.offset}
 		case fault == nil:
 			scan.corrupt = true
 			if scan.fault == nil {

@@ -12,9 +12,8 @@ import (
 	"time"
 )
 
-// A SyncPolicy says when a [FileStore] forces to the disk what it was given. Whatever the policy, the
-// death of the process loses nothing that was acknowledged; the policies differ in what the loss of power
-// may take.
+// A SyncPolicy is when a [FileStore] forces its records to the disk. With every policy, the death of the process
+// loses no acknowledged record; the policies differ in the records that a loss of power may lose.
 type SyncPolicy uint8
 
 // The policies.
@@ -53,7 +52,7 @@ func (p *SyncPolicy) UnmarshalText(text []byte) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("session: %q is no sync policy; it is always, interval or never", text)
+	return fmt.Errorf("session: %q is not a sync policy: use always, interval or never", text)
 }
 
 // syncDir makes the names in a directory durable. Windows has no such call, some file systems do not
@@ -97,8 +96,8 @@ func makeDir(dir string, policy SyncPolicy) error {
 	return nil
 }
 
-// A syncer forces a file to the disk some time after it was told that it grew. It runs one goroutine,
-// which sleeps while nothing is to be done.
+// A syncer forces a file to the disk some time after notify. It runs one goroutine, which sleeps while there is no
+// work.
 type syncer struct {
 	grown, quit, done chan struct{}
 }
@@ -122,7 +121,7 @@ func (s *syncer) run(interval time.Duration, sync func()) {
 		case <-s.quit:
 			return
 		}
-		// What grows from here on is for the next round.
+		// Later records are for the next round.
 		select {
 		case <-s.grown:
 		default:
@@ -131,8 +130,8 @@ func (s *syncer) run(interval time.Duration, sync func()) {
 	}
 }
 
-// tell says that the file grew.
-func (s *syncer) tell() {
+// notify reports that the file grew.
+func (s *syncer) notify() {
 	select {
 	case s.grown <- struct{}{}:
 	default:

@@ -200,7 +200,7 @@ func TestAnotherFileIsLeftAsItIs(t *testing.T) {
 			wantAlone(t, path, text)
 		})
 	}
-	if _, err := session.OpenFile(t.TempDir(), nil); err == nil || !strings.Contains(advice.Text(err), "no regular file") {
+	if _, err := session.OpenFile(t.TempDir(), nil); err == nil || !strings.Contains(advice.Text(err), "not a regular file") {
 		t.Errorf("OpenFile of a directory = %v", err)
 	}
 }

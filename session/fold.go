@@ -97,7 +97,7 @@ func (s *Session) stepLocked(st *step, entry *Entry, v any, failed []failure) (a
 	old, ok := s.itemsLocked(st.slice)
 	if !ok {
 		if !st.slice.wanted {
-			return nil, failed // nobody has asked yet; it will be folded of the log when somebody does
+			return nil, failed // not queried yet: it is folded from the log by the first query
 		}
 		var err error
 		if old, err = s.refoldLocked(st.slice); err != nil {
@@ -112,9 +112,8 @@ func (s *Session) stepLocked(st *step, entry *Entry, v any, failed []failure) (a
 	return next, failed
 }
 
-// refoldLocked folds a slice of the log, from the beginning or from the checkpoint that the session was
-// opened with. What fails now is no news if it was dispatched before: it is logged, not reported. order
-// is held.
+// refoldLocked folds a slice of the log, from the beginning or from the checkpoint that the session was opened with.
+// A failure over an earlier entry is logged, not reported. order is held.
 func (s *Session) refoldLocked(sl *slice) (any, error) {
 	s.order.reducing.Store(true)
 	all, after := s.saved.itemsOf(sl)

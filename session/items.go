@@ -19,9 +19,9 @@ type items[S any] struct {
 	// reducers keep a single value.
 	one  *S
 	list persist.Vector[S]
-	// places has the places of the first known values of the list, by key; see index.
-	places persist.Map[any, int]
-	known  int
+	// positions has the positions of the first known values of the list, by key; see index.
+	positions persist.Map[any, int]
+	known     int
 }
 
 // single makes the items of one value, in one piece.
@@ -86,26 +86,26 @@ func (it *items[S]) with(v S) *items[S] {
 	if it == nil {
 		return &items[S]{list: persist.Vector[S]{}.Append(v)}
 	}
-	return &items[S]{list: it.vector().Append(v), places: it.places, known: it.known}
+	return &items[S]{list: it.vector().Append(v), positions: it.positions, known: it.known}
 }
 
-// index knows the places of all values, by a key.
+// index adds the positions of all values, by a key.
 func (it *items[S]) index(key func(any) any) *items[S] {
 	next := items[S]{list: it.vector()}
 	if it != nil {
-		next.places, next.known = it.places, it.known
+		next.positions, next.known = it.positions, it.known
 	}
 	for i, v := range next.list.From(next.known) {
-		next.places = next.places.Set(key(v), i)
+		next.positions = next.positions.Set(key(v), i)
 	}
 	next.known = next.list.Len()
 	return &next
 }
 
-// upserted has a value in the place of the last one with its key, or at the end.
+// upserted replaces the last value with the key of v by v, or appends v.
 func (it *items[S]) upserted(v S, key func(any) any) *items[S] {
 	next := it.index(key)
-	if i, ok := next.places.Get(key(v)); ok {
+	if i, ok := next.positions.Get(key(v)); ok {
 		next.list = next.list.Set(i, v)
 	} else {
 		next.list = next.list.Append(v)

@@ -143,7 +143,7 @@ func (s *Session) rollBackInterrupted() error {
 		what := RolledBack{Txs: []int64{tx}, Call: open[tx], Reason: "the program ended before the call did"}
 		switch err := s.turnLocked(what, open[tx], undone); {
 		case errors.Is(err, errReadOnly):
-			s.state = undone // nobody else has the session yet
+			s.state = undone // no other goroutine has the session yet
 		case err != nil:
 			return err
 		}

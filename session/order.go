@@ -37,11 +37,11 @@ func (o *logOrder) Unlock() {
 	o.mu.Unlock()
 }
 
-// reducerWait is how long a reducer waits for the lock. Nothing tells its own session from another one, whose lock
-// will be free in a moment.
+// reducerWait is how long a reducer waits for the lock. It cannot know whether the lock is that of its own session,
+// or of another one, which will be free in a moment.
 const reducerWait = 100 * time.Millisecond
 
-// acquire is Lock with an error in place of the panic.
+// acquire is Lock with an error instead of the panic.
 func (o *logOrder) acquire() error {
 	if o.mu.TryLock() {
 		return nil

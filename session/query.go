@@ -32,7 +32,7 @@ func Query[S any](s *Session) View[S] {
 	return View[S]{items: all.(*items[S])}
 }
 
-// want folds a slice that nobody has asked for until now, or not since its definition changed.
+// want folds a slice at its first query, and at the first after a change of its definition.
 func want[S any](s *Session) (any, error) {
 	s.order.Lock()
 	defer s.order.Unlock()
@@ -71,9 +71,9 @@ func (v View[S]) Where(holds func(S) bool) iter.Seq[S] {
 // Len is the number of values.
 func (v View[S]) Len() int { return v.items.length() }
 
-// At is the value at a place, from 0. Like a slice, it panics if i is out of range.
+// At returns the value at an index, from 0. Like a slice, it panics if i is out of range.
 func (v View[S]) At(i int) S { return v.items.at(i) }
 
-// Err says why the slice could not be folded: the store with the older part of the log could not be
-// read, or is closed. The view is empty then. It is nil for sessions in memory.
+// Err returns why the slice could not be folded: the store with the older part of the log could not be read, or is
+// closed. The view is empty then. It is nil for sessions in memory.
 func (v View[S]) Err() error { return v.err }

@@ -67,8 +67,8 @@ var alreadyGrown = func() chan struct{} {
 	return c
 }()
 
-// Events yields the events that are in the log now, in order. Where a store cannot be read any more it
-// ends early; [Session.After] says so.
+// Events yields the events that are in the log now, in order. It ends early if a store cannot be read any more;
+// [Session.After] returns that error.
 func (s *Session) Events() iter.Seq[event.Event] {
 	return func(yield func(event.Event) bool) {
 		s.mu.RLock()

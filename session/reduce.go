@@ -8,7 +8,7 @@ import (
 	"reflect"
 )
 
-// Define sets the options of a slice, in place of those that it had.
+// Define replaces the options of a slice.
 func Define[S any](s *Session, o SliceOptions[S]) {
 	change[S](s, func(sl *slice) {
 		sl.policy, sl.version = o.Policy, o.Version
@@ -72,11 +72,11 @@ func Keep[S any]() Change[S] { return Change[S]{} }
 // Add appends values.
 func Add[S any](values ...S) Change[S] { return Change[S]{values: values} }
 
-// Replace puts values into the place of all that there are. Without values it clears the slice.
+// Replace replaces all values. Without values it clears the slice.
 func Replace[S any](values ...S) Change[S] { return Change[S]{replace: true, values: values} }
 
-// Fold registers a reducer that sees all values of the slice and says what is to change. If it fails
-// the slice stays as it is.
+// Fold registers a reducer that sees all values of the slice and returns the change. If it fails the slice is
+// unchanged.
 func Fold[S, E any](s *Session, fold func(all View[S], e E) (Change[S], error)) {
 	register[S, E](s, func(_ *slice, all *items[S], e E) (*items[S], error) {
 		c, err := fold(View[S]{items: all}, e)

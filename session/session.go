@@ -28,8 +28,8 @@ type Options struct {
 	Now func() time.Time
 	// NewID makes ids. Nil makes random UUIDs.
 	NewID func() string
-	// Logger hears of what is not the caller's fault: reducers that fail, checkpoints that cannot be
-	// written. Its handler must not use the session, which waits for it. Nil discards.
+	// Logger receives failures that the caller did not cause: reducers that fail, checkpoints that cannot be
+	// written. Its handler must not use the session, which waits for it. Nil discards them.
 	Logger *slog.Logger
 }
 
@@ -64,7 +64,7 @@ type Session struct {
 	logCells []cell // of the slices of policy Log
 	slices   map[reflect.Type]*slice
 	types    map[event.Kind]reflect.Type // of slices, and of events that were dispatched or have reducers
-	grown    chan struct{}               // closed by the next append; nil while nobody waits
+	grown    chan struct{}               // closed by the next append; nil while no reader waits
 	children []*Session
 	saved    *checkpoint // from the store: slices that fit it are not folded from the beginning
 }
@@ -150,11 +150,10 @@ func (s *Session) Last() int64 {
 	return s.last
 }
 
-// Close ends the session: nothing can be dispatched any more, readers come to their end, and the store
-// is closed. What is in memory can still be read: the slices that were asked for, and the log above the
-// checkpoint that the session was opened with. What is below it was left in the store and cannot, and
-// [Session.After] and [View.Err] say so. Transactions that are open stay without an end: opening the
-// store again rolls them back. It may be called more than once.
+// Close ends the session: nothing can be dispatched any more, readers end, and the store is closed. The slices that
+// were queried, and the log above the checkpoint that the session was opened with, can still be read. The log below
+// it is in the store: [Session.After] and [View.Err] return an error for it. Open transactions do not end: opening
+// the store again rolls them back. Close may be called more than once.
 func (s *Session) Close() error {
 	s.order.Lock()
 	defer s.order.Unlock()

@@ -10,7 +10,7 @@ import (
 	"github.com/drover-agents/drover/event"
 )
 
-// A Policy says whether a slice goes back with a rollback.
+// A Policy is whether a rollback also changes a slice.
 type Policy uint8
 
 const (
@@ -35,7 +35,7 @@ type SliceOptions[S any] struct {
 	// Version is part of what a checkpoint is recognised by. Raise it when a reducer of the slice
 	// changes, so that the slice is folded from scratch and not read from an old checkpoint.
 	Version int
-	// Key tells the values of the slice apart, for [Upsert]. What it returns must be comparable.
+	// Key identifies the values of the slice, for [Upsert]. Its result must be comparable.
 	Key func(S) any
 }
 
@@ -49,7 +49,7 @@ type slice struct {
 	version int
 	// epoch counts the changes of the definition. A cell of another epoch is not valid any more.
 	epoch int
-	// wanted says that somebody registered a reducer or asked for the slice: it is kept up to date.
+	// wanted means that the slice has a reducer or was queried: it is kept up to date.
 	wanted   bool
 	reducers map[reflect.Type][]reducer
 	key      func(v any) any
@@ -73,14 +73,14 @@ func newSlice[S any]() *slice {
 		seed:      seedItems[S],
 		encode:    encodeItems[S],
 	}
-	if manages(t) { // what a session says about itself stays
+	if manages(t) { // the session's own records stay
 		sl.policy = Log
 	}
 	return sl
 }
 
-// sliceFor finds the slice of a type, and makes it if it is missing. order and mu are held. It panics if
-// the type cannot have a slice: that is a fault of the program, and there is no session to go on with.
+// sliceFor returns the slice of a type, and makes it if it is missing. order and mu are held. It panics if the type
+// cannot have a slice: that is a bug of the program.
 func sliceFor[S any](s *Session) *slice {
 	t := reflect.TypeFor[S]()
 	if sl := s.slices[t]; sl != nil {

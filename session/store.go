@@ -27,8 +27,8 @@ type Store interface {
 	// Records yields the records above a number, in order, up to those that are kept when it is
 	// called. An error is the last pair.
 	Records(after int64) iter.Seq2[Record, error]
-	// SaveCheckpoint keeps data in place of the last checkpoint. It only makes opening faster: a store
-	// may forget it, and may do nothing.
+	// SaveCheckpoint replaces the last checkpoint. It only makes opening faster: a store may forget it, and may do
+	// nothing.
 	SaveCheckpoint(c Checkpoint) error
 	// Checkpoint returns the last checkpoint, or the zero value.
 	Checkpoint() (Checkpoint, error)
@@ -48,7 +48,7 @@ type Checkpoint struct {
 	Data json.RawMessage
 }
 
-// A Head says whose log it is.
+// A Head identifies a log.
 type Head struct {
 	// Version is the version of the encoding; see [EncodingVersion].
 	Version int               `json:"version"`

@@ -28,9 +28,9 @@ func (sub *Subscription) Stop() {
 // and everything was handed over, or because the store could not be read.
 func (sub *Subscription) Done() <-chan struct{} { return sub.done }
 
-// Subscribe calls a function for each event of a type above a position, in order, one at a time, in a
-// goroutine of its own: it can hold up nobody but itself. E may be [Entry], for all of them. A panic is
-// logged, and the next event comes all the same.
+// Subscribe calls a function for each event of a type above a position, in order, one at a time, in a goroutine of
+// its own: it delays no other. E may be [Entry], for all of them. A panic is logged, and the function receives the
+// next event.
 func Subscribe[E any](s *Session, after int64, handle func(pos int64, e E)) *Subscription {
 	ctx, cancel := context.WithCancel(context.Background())
 	sub := &Subscription{cancel, make(chan struct{})}

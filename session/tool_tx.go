@@ -19,8 +19,7 @@ import (
 type ToolTxOptions struct {
 	// Adapter and Prompt are put into each [ToolInvoked].
 	Adapter, Prompt string
-	// Catalogue is that of the agent that makes the calls; it says how their inputs name files. Nil means that
-	// none is known.
+	// Catalogue is that of the agent that makes the calls; it defines how their inputs name files. Nil means none.
 	Catalogue *tool.Catalogue
 	// DispatchValues also dispatches the value of each call that succeeds, as what it is, if it is a
 	// struct of a named type: results then have a slice of their own. It is part of the call's
@@ -33,18 +32,17 @@ type ToolTxOptions struct {
 
 const defaultMaxOutput = 1000
 
-// ToolTx runs each call of a registry in a transaction of the session: give it to [tool.Options] as
-// Around. Handlers find the session by [From]. What they dispatch in their context stays if the call
-// succeeds; if it fails, is denied, panics, runs out of time or is cancelled, it is taken out of the
-// state, and what other calls did meanwhile stays. A handler that goes on after that cannot change the
-// state any more: Dispatch fails with [ErrTxOver], or because its context has ended.
+// ToolTx runs each call of a registry in a transaction of the session: give it to [tool.Options] as Around. Handlers
+// find the session by [From]. Their events stay in the state if the call succeeds. If it fails, is denied, panics,
+// runs out of time or is cancelled, its events are taken out of the state, and those of other calls stay. A handler
+// that runs on after that cannot change the state any more: Dispatch fails with [ErrTxOver], or because its context
+// has ended.
 //
-// Each call is in the log with one [ToolInvoked] afterwards, however it ended, also if there is no such
-// tool. Its CallID is the id of the call, or a new one if a call was recorded under that before. A dry
-// run leaves no trace.
+// Each call is in the log with one [ToolInvoked] afterwards, however it ended, also if there is no such tool. Its
+// CallID is the id of the call, or a new one if a call was recorded under that before. A dry run leaves no trace.
 //
-// A call that another makes through the registry in its own context is part of it: what it did goes if
-// the outer call fails.
+// A call that another makes through the registry in its own context is part of it: its events are taken out of the
+// state if the outer call fails.
 func ToolTx(s *Session, opts *ToolTxOptions) tool.Around {
 	var o ToolTxOptions
 	if opts != nil {

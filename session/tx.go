@@ -14,12 +14,11 @@ import (
 // ErrTxOver means that the transaction was rolled back, or has ended already.
 var ErrTxOver = errors.New("session: the transaction is over")
 
-// A Tx is a transaction: usually one tool call. What is dispatched in its context belongs to it until
-// it ends, and is taken out of the state if it is rolled back, whatever others have dispatched
-// meanwhile. Slices of policy Log keep it.
+// A Tx is a transaction: usually one tool call. Events that are dispatched in its context belong to it until it
+// ends. A rollback takes them out of the state, and leaves those of others. Slices of policy Log keep them.
 //
-// A transaction that is begun in the context of another is part of it: it can be rolled back alone, and
-// goes with the other in any case.
+// A transaction that is begun in the context of another is part of it: it can be rolled back alone, and is rolled
+// back with the other.
 type Tx struct {
 	s      *Session
 	id     int64
@@ -31,7 +30,7 @@ type Tx struct {
 	begin      *state
 	beginPos   int64
 	wrote      bool
-	overlapped bool // somebody else has dispatched since
+	overlapped bool // another has dispatched since
 	stale      bool // begin has something that is gone by now, or lacks something
 	ended      bool
 	rolledBack bool
@@ -130,8 +129,8 @@ func (tx *Tx) abandon(reason string) error {
 	return err
 }
 
-// retryLocked rolls back what was abandoned. What cannot be now is for the next time, and there is an
-// error.
+// retryLocked rolls back the abandoned transactions. If one fails, it is retried the next time, and the error is
+// returned.
 func (s *Session) retryLocked() (err error) {
 	s.abandoned = slices.DeleteFunc(s.abandoned, func(tx *Tx) bool {
 		fault := tx.rollbackLocked(tx.abandoned)
@@ -219,7 +218,7 @@ func (s *Session) foldOntoLocked(next *state, from int) {
 	}
 }
 
-// causeLocked says who dispatches an entry.
+// causeLocked records the call that dispatches an entry.
 func (s *Session) causeLocked(ctx context.Context, entry *Entry) error {
 	entry.Cause = callOf(ctx)
 	tx := s.txIn(ctx)

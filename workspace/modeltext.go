@@ -81,8 +81,7 @@ func (r *Restored) text() string {
 }
 
 func callRejected(cause error) string {
-	line, _, _ := strings.Cut(cause.Error(), "\n")
-	return fmt.Sprintf("Error: call rejected: no checkpoint could be taken: %s. The tool did not run. Try again once; if that fails too, report this error.", line)
+	return fmt.Sprintf("Error: call rejected: no checkpoint could be taken: %v. The tool did not run. Try again once; if that fails too, report this error.", cause)
 }
 
 // list names some paths and counts the rest.

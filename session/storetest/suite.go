@@ -80,7 +80,7 @@ func someHead() session.Head {
 	}
 }
 
-// record is a record that can be told from all others.
+// record returns a record that is unlike all others.
 func record(pos int64) session.Record {
 	return session.Record{Pos: pos, Data: json.RawMessage(fmt.Sprintf(
 		`{"pos":%d,"cause":"c%d","event":{"kind":"test","payload":{"text":"line\nbreak and é %d"}}}`, pos, pos, pos))}
