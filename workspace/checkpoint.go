@@ -27,7 +27,7 @@ type Checkpoint struct {
 // ErrReleased is when a checkpoint is used after [Checkpoint.Release].
 var ErrReleased = advice.Wrap(errors.New("workspace: the checkpoint was released"), "take another, and keep it as long as it is needed")
 
-// Checkpoint keeps the state of the tree as it is now. What cannot be read is an error that names it.
+// Checkpoint stores the present state of the tree. An entry that cannot be read is an error that names it.
 func (t *Tree) Checkpoint(ctx context.Context) (*Checkpoint, error) {
 	if err := t.begin(ctx); err != nil {
 		return nil, err
@@ -114,7 +114,7 @@ func (c *Checkpoint) Files() ([]*File, error) {
 	return files, nil
 }
 
-// Release gives up the checkpoint. What only it needed is removed. Releasing twice is harmless.
+// Release gives up the checkpoint, and removes the contents that only it needs. Releasing twice is harmless.
 func (c *Checkpoint) Release() {
 	if c.tree.lock(context.Background()) != nil {
 		return

@@ -16,8 +16,8 @@ import (
 type DiffOptions struct {
 	// Context is how many lines are shown around those that differ. Zero means 3.
 	Context int
-	// MaxBytes is up to which size the lines of a file are shown to people; of a larger one it is only
-	// said that it differs. Zero means 1 MiB.
+	// MaxBytes is the largest file whose lines are shown. A larger one is only named as different. Zero means 1
+	// MiB.
 	MaxBytes int64
 }
 
@@ -98,8 +98,8 @@ func sizes(before, after *File) string {
 	return fmt.Sprintf("%d -> %d bytes", contentSize(before), contentSize(after))
 }
 
-// changeTitle says in one line what became of a path. It is empty for changes nobody wants to read of: the
-// time of a folder, which changes with everything in it.
+// changeTitle describes a change in one line. It is empty for a change of the time of a folder, which follows from
+// every change in it.
 func changeTitle(c Change) string {
 	name := safetext.Line(c.Path)
 	b, a := c.Before, c.After

@@ -47,7 +47,7 @@ func openContent(f *File) (io.ReadCloser, error) {
 	return &exactReader{ReadCloser: r, file: f}, nil
 }
 
-// An exactReader makes sure that a content is as long as it was said to be.
+// An exactReader checks that a content has the announced length.
 type exactReader struct {
 	io.ReadCloser
 	file *File
@@ -115,8 +115,8 @@ func equalContent(before, after *File) bool {
 // entry did not or does not exist.
 type part struct{ before, after *File }
 
-// parts returns what a patch says of a change: nothing if it has only times, owners or permissions that
-// git does not know, and two entries where a file becomes a link or the other way round.
+// parts returns the entries of a change in a patch: none if it has only times, owners or permissions that git does
+// not know, and two where a file becomes a link or the other way round.
 func parts(c Change) []part {
 	before, after := c.Before, c.After
 	if !hasContent(before) {

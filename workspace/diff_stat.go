@@ -57,7 +57,7 @@ func DiffStat(changes []Change, opts *DiffOptions) ([]FileStat, error) {
 	return stats, nil
 }
 
-// whatOf says what became of the content at a path.
+// whatOf returns the value for FileStat.What.
 func whatOf(c Change) string {
 	switch {
 	case !hasContent(c.Before):
@@ -126,7 +126,7 @@ func impliedFolders(changes []Change) map[string]bool {
 	return implied
 }
 
-// leftOut says what of a change a patch does not hold.
+// leftOut describes the part of a change that a patch does not contain.
 func leftOut(c Change, implied map[string]bool) string {
 	b, a := c.Before, c.After
 	switch {

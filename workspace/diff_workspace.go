@@ -7,8 +7,8 @@ import (
 	"io"
 )
 
-// Changes are the paths that differ from what was mounted, sorted by path. Their contents can be read until
-// release is called, which the caller owes; whatever becomes of the workspace meanwhile.
+// Changes returns the paths that differ from the mounted ones, sorted by path. Their contents can be read until the
+// caller calls release, also if the workspace changes meanwhile.
 func (w *Workspace) Changes(ctx context.Context) (changes []Change, release func(), err error) {
 	if w.tree == nil {
 		return nil, nil, ErrNoCheckpoints
@@ -25,14 +25,13 @@ func (w *Workspace) Changes(ctx context.Context) (changes []Change, release func
 	return changes, now.Release, nil
 }
 
-// Patch writes what was done in the workspace since it was mounted as [WritePatch] does, and says what it
-// comes to. Paths begin with those of the mounts: git apply -p2 takes one with a single segment off.
+// Patch writes the changes of the workspace since it was mounted as [WritePatch] does, and returns their summary.
+// Paths begin with those of the mounts: git apply -p2 takes one with a single segment off.
 func (w *Workspace) Patch(ctx context.Context, out io.Writer, opts *DiffOptions) (Summary, error) {
 	return w.show(ctx, func(changes []Change) error { return WritePatch(out, changes, opts) })
 }
 
-// Diff writes what was done in the workspace since it was mounted as [WriteDiff] does, and says what it
-// comes to.
+// Diff writes the changes of the workspace since it was mounted as [WriteDiff] does, and returns their summary.
 func (w *Workspace) Diff(ctx context.Context, out io.Writer, opts *DiffOptions) (Summary, error) {
 	return w.show(ctx, func(changes []Change) error { return WriteDiff(out, changes, opts) })
 }

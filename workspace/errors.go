@@ -13,11 +13,11 @@ var (
 	ErrBudget   = errors.New("workspace: over the budget")
 )
 
-// A SecurityError says that something would lead out of where the workspace may reach.
+// A SecurityError means that a path leads out of the folders that the workspace may use.
 type SecurityError struct {
 	// Path is what was refused, Reason why, Next what to do about it.
 	Path, Reason, Next string
-	// Err is what was found out, if there is more to say.
+	// Err is the cause, if there is one.
 	Err error
 }
 
@@ -37,13 +37,13 @@ func (e *SecurityError) Is(target error) bool { return target == ErrSecurity }
 
 func (e *SecurityError) Unwrap() error { return e.Err }
 
-// A BudgetError says that something has more bytes than it may have.
+// A BudgetError means that a mount, or the store, has more bytes than allowed.
 type BudgetError struct {
 	// Path is the mount, or the file for which a checkpoint had no room. Bytes is how many there are at
 	// least, and Limit how many there may be.
 	Path         string
 	Bytes, Limit int64
-	// Store says that the checkpoints are what is too large, and not a mount.
+	// Store means that the checkpoints are too large, and not a mount.
 	Store bool
 }
 

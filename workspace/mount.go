@@ -24,8 +24,8 @@ import (
 type HostMount struct {
 	// HostPath is the file or folder. A relative one begins at the current folder.
 	HostPath string
-	// MountPath is where it is put, relative to the workspace. Empty means the base name of HostPath.
-	// Mounts may not lie in one another.
+	// MountPath is the destination, relative to the workspace. Empty means the base name of HostPath. Mounts may
+	// not contain each other.
 	MountPath string
 	// Include are globs of the files to copy, relative to HostPath, with ** for any number of folders.
 	// A glob without a slash matches at any depth: *.go; one that begins with ./ only in HostPath itself.
@@ -37,8 +37,8 @@ type HostMount struct {
 	Exclude []string
 	// MaxBytes bounds what is copied. Nil means no limit, and zero nothing.
 	MaxBytes *int64
-	// FollowSymlinks copies what links lead to, as long as it is within the allowed roots, in place of
-	// refusing those that lead out of the mount and copying the others as links.
+	// FollowSymlinks copies the targets of links, if they are within the allowed roots. Without it, links that lead
+	// out of the mount are refused, and the others are copied as links.
 	FollowSymlinks bool
 }
 
@@ -66,8 +66,7 @@ func cloneMounts(mounts []HostMount) []HostMount {
 	return mounts
 }
 
-// fingerprintOf is the SHA-256 of the mounts as they are configured, in hexadecimal. What they hold does not
-// count.
+// fingerprintOf returns the SHA-256 of the configuration of the mounts, in hexadecimal. Their contents do not count.
 func fingerprintOf(mounts []HostMount) string {
 	sum := sha256.New()
 	for _, m := range mounts {
@@ -144,8 +143,7 @@ func cleanMountPath(mountPath, hostPath string) (string, error) {
 	return clean, nil
 }
 
-// collides refuses a mount in the place of another, or inside of one: the copy of one file would be the
-// other's.
+// collides refuses a mount at the path of another, or inside of one: the copy of one file would be the other's.
 func (m *mount) collides(other *mount) error {
 	if m.at == other.at || strings.HasPrefix(m.at, other.at+"/") || strings.HasPrefix(other.at, m.at+"/") {
 		return &SecurityError{

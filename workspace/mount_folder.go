@@ -20,7 +20,7 @@ const (
 		"All are removed when the workspace is closed, or by a later one when the program was killed.\n"
 )
 
-// A folder is the place of a workspace on disk.
+// A folder is the folder of a workspace on disk.
 type folder struct {
 	*leftover.Folder
 	kept atomic.Bool
@@ -61,8 +61,8 @@ func (f *folder) keep() error {
 	return f.Keep()
 }
 
-// close removes the folder with its checkpoints. Of one that is kept the checkpoints go, and what rollbacks
-// have put aside stays with it.
+// close removes the folder with its checkpoints. If the folder is kept, only the checkpoints are removed, and files
+// that rollbacks have put aside stay with it.
 func (f *folder) close() error {
 	var err error
 	if f.kept.Load() {

@@ -13,8 +13,8 @@ import (
 // KindOpened is the kind of a [Record] in the log of a session.
 const KindOpened event.Kind = "workspace:opened"
 
-// A Record tells a session of a workspace that was opened for it: the latest is the one in use. Names in
-// it that are not UTF-8 do not survive a log on disk.
+// A Record is the event of a workspace that was opened for a session: the latest is the one in use. Names in it that
+// are not UTF-8 do not survive a log on disk.
 type Record struct {
 	// TempDir is the folder in which the agent works.
 	TempDir   string    `json:"tempDir"`
@@ -26,8 +26,8 @@ type Record struct {
 // EventKind implements [event.Payload].
 func (Record) EventKind() event.Kind { return KindOpened }
 
-// tell tells the session of the workspace, if there is one.
-func (w *Workspace) tell(ctx context.Context, s *session.Session) error {
+// record dispatches the [Record] of the workspace to the session, if there is one.
+func (w *Workspace) record(ctx context.Context, s *session.Session) error {
 	if s == nil {
 		return nil
 	}

@@ -9,23 +9,23 @@ import (
 	"github.com/drover-agents/drover/event"
 )
 
-// KindRestored is the kind of [Restored] events. Who reads them from JSON gets an [event.Extension].
+// KindRestored is the kind of [Restored] events. From JSON they are decoded as an [event.Extension].
 const KindRestored event.Kind = "workspace:restored"
 
-// Restored tells that a call failed, and that what it had changed was put back.
+// Restored records that a call failed, and that its changes were rolled back.
 type Restored struct {
 	CallID event.CallID `json:"toolUseId"`
 	Tool   string       `json:"tool"`
 	RolledBack
-	// Error says why not everything could be put back. Empty if it was.
+	// Error is why some changes could not be rolled back. Empty if all were.
 	Error string `json:"error,omitzero"`
 }
 
 // EventKind implements [event.Payload].
 func (Restored) EventKind() event.Kind { return KindRestored }
 
-// Undo is [Tx.Rollback] for a call that has failed. It tells of the rollback, and returns what the model is to know, or
-// "". With [Options.KeepFailedShell] the files of a command stay.
+// Undo is [Tx.Rollback] for a call that has failed. It emits the rollback, and returns a text for the model, or "".
+// With [Options.KeepFailedShell] the files of a command stay.
 func (tx *Tx) Undo(ctx context.Context) string {
 	if tx.w.opts.KeepFailedShell && tx.call.Shell {
 		tx.Commit()
@@ -48,7 +48,7 @@ func (tx *Tx) Undo(ctx context.Context) string {
 	return r.text()
 }
 
-// rememberedRollbacks is how many rollbacks a workspace can tell of.
+// rememberedRollbacks is how many rollbacks a workspace keeps.
 const rememberedRollbacks = 1000
 
 func (w *Workspace) remember(r Restored) {

@@ -11,7 +11,7 @@ import (
 	"github.com/drover-agents/drover/session"
 )
 
-// Synced is what a [Sync] has told a session.
+// Synced is what a [Sync] has dispatched to a session.
 type Synced struct {
 	// Created, Changed and Deleted are the paths of files, in order.
 	Created []string `json:"created"`
@@ -24,21 +24,21 @@ type Synced struct {
 // views are what a workspace knows of the sessions that have its files in their [VirtualFileSystem].
 type views struct {
 	mu        sync.Mutex
-	mounted   *VirtualFileSystem // as it was at the base; nil until somebody asks
+	mounted   *VirtualFileSystem // as it was at the base; nil until it is needed
 	ofSession map[*session.Session]*view
 }
 
-// A view is what a session was told last. If its slice is not that any more, because the session was
-// rolled back or somebody else dispatched, all files are compared.
+// A view is the last state of the slice that was dispatched to a session. If the slice differs, because the session
+// was rolled back or another caller dispatched, all files are compared.
 type view struct {
-	told VirtualFileSystem
-	at   *Checkpoint
+	dispatched VirtualFileSystem
+	at         *Checkpoint
 }
 
-// Sync tells a session what has become of the files of a workspace since the last time: a [WriteFile] for
-// each that is new or differs in content or permissions, and a [DeleteFile] for each that is gone. Nothing
-// is synced before it is asked for. It costs what has changed, not what there is. What was dispatched when
-// an error comes stays; the next Sync brings the rest.
+// Sync dispatches to a session the changes in the files of a workspace since the last Sync: a [WriteFile] for each
+// file that is new or differs in content or permissions, and a [DeleteFile] for each that is gone. Its cost depends
+// on the changes, not on the size of the workspace. After an error, the dispatched events stay, and the next Sync
+// dispatches the rest.
 func Sync(ctx context.Context, s *session.Session, w *Workspace) (Synced, error) {
 	if w.tree == nil {
 		return Synced{}, ErrNoCheckpoints
@@ -53,7 +53,7 @@ func Sync(ctx context.Context, s *session.Session, w *Workspace) (Synced, error)
 	if err != nil {
 		return Synced{}, err
 	}
-	synced, err := v.tell(ctx, s, w.tree, now)
+	synced, err := v.dispatch(ctx, s, w.tree, now)
 	if err != nil {
 		now.Release()
 		return synced, fmt.Errorf("workspace: syncing files with the session: %w", err)
@@ -62,7 +62,7 @@ func Sync(ctx context.Context, s *session.Session, w *Workspace) (Synced, error)
 		v.at.Release()
 	}
 	v.at = now
-	v.told, _ = session.Query[VirtualFileSystem](s).Latest()
+	v.dispatched, _ = session.Query[VirtualFileSystem](s).Latest()
 	return synced, nil
 }
 
@@ -79,9 +79,9 @@ func seedView(ctx context.Context, s *session.Session, w *Workspace) error {
 		registerFiles(s)
 	}
 	if err := session.Seed(ctx, s, mounted); err != nil {
-		return fmt.Errorf("workspace: telling the session of the mounted files: %w", err)
+		return fmt.Errorf("workspace: recording the mounted files in the session: %w", err)
 	}
-	w.views.ofSession[s] = &view{told: mounted, at: w.base}
+	w.views.ofSession[s] = &view{dispatched: mounted, at: w.base}
 	return nil
 }
 
@@ -100,7 +100,7 @@ func (w *Workspace) viewOfLocked(ctx context.Context, s *session.Session) (*view
 			return nil, err
 		}
 	}
-	v := &view{told: mounted, at: w.base}
+	v := &view{dispatched: mounted, at: w.base}
 	w.views.ofSession[s] = v
 	return v, nil
 }
@@ -135,8 +135,8 @@ func (w *Workspace) mountedLocked(ctx context.Context, s *session.Session) (Virt
 	return mounted, nil
 }
 
-// tell dispatches what differs between the slice of a session and the tree at a checkpoint.
-func (v *view) tell(ctx context.Context, s *session.Session, tree *Tree, now *Checkpoint) (Synced, error) {
+// dispatch dispatches the differences between the slice of a session and the tree at a checkpoint.
+func (v *view) dispatch(ctx context.Context, s *session.Session, tree *Tree, now *Checkpoint) (Synced, error) {
 	known, _ := session.Query[VirtualFileSystem](s).Latest()
 	changed, err := v.changed(tree, known, now)
 	if err != nil {
@@ -144,7 +144,7 @@ func (v *view) tell(ctx context.Context, s *session.Session, tree *Tree, now *Ch
 	}
 	var synced Synced
 	for _, c := range changed {
-		if err := synced.tell(ctx, s, known, c); err != nil {
+		if err := synced.dispatch(ctx, s, known, c); err != nil {
 			return synced, err
 		}
 	}
@@ -153,7 +153,7 @@ func (v *view) tell(ctx context.Context, s *session.Session, tree *Tree, now *Ch
 
 // changed are the paths that may differ, and what is there now.
 func (v *view) changed(tree *Tree, known VirtualFileSystem, now *Checkpoint) ([]Change, error) {
-	if known.files.Same(v.told.files) {
+	if known.files.Same(v.dispatched.files) {
 		return tree.Changes(v.at, now)
 	}
 	files, err := now.Files()
@@ -175,8 +175,8 @@ func (v *view) changed(tree *Tree, known VirtualFileSystem, now *Checkpoint) ([]
 	return all, nil
 }
 
-// tell dispatches the event for one path, if there is one, and counts it.
-func (r *Synced) tell(ctx context.Context, s *session.Session, known VirtualFileSystem, c Change) error {
+// dispatch dispatches the event for one path, if there is one, and counts it.
+func (r *Synced) dispatch(ctx context.Context, s *session.Session, known VirtualFileSystem, c Change) error {
 	path, err := ParsePath(c.Path)
 	if err != nil {
 		return err
@@ -212,9 +212,9 @@ func (r *Synced) tell(ctx context.Context, s *session.Session, known VirtualFile
 	return err
 }
 
-// Modified are the files that differ from what was mounted, in order, and the paths of those that are
-// gone, as far as the session knows: it is [Sync] that tells it. A file counts if it is new, if its content
-// or permissions are others, or if they were in between.
+// Modified returns the files that differ from the mounted ones, in order, and the paths of those that are gone, as
+// of the last [Sync]. A file counts if it is new, if its content or permissions differ, or if they differed in
+// between.
 func Modified(s *session.Session, w *Workspace) (files []VirtualFile, deleted []Path, err error) {
 	mounted, err := w.Mounted(context.Background())
 	if err != nil {

@@ -9,16 +9,15 @@ import (
 	"github.com/drover-agents/drover/tool"
 )
 
-// ToolTx runs each call of a registry in a transaction of the workspace: give it to [tool.Options] as
-// Around. Handlers find the workspace by [From]. If a call fails, is denied, panics, runs out of time or is
-// cancelled, the files become what they were before it, and the model reads which were put back. Tools
-// whose only risk is [tool.ReadOnly] run as they are.
+// ToolTx runs each call of a registry in a transaction of the workspace: give it to [tool.Options] as Around.
+// Handlers find the workspace by [From]. If a call fails, is denied, panics, runs out of time or is cancelled, its
+// changes to the files are rolled back, and the model reads their list. Tools whose only risk is [tool.ReadOnly] run
+// without a transaction.
 //
-// Inner, if it is not nil, runs within it: with [session.ToolTx], a call changes session and files or
-// neither.
+// Inner, if it is not nil, runs within it: with [session.ToolTx], a call changes session and files or neither.
 //
-// A call that an agent makes is the transaction that was begun for it, with [Call.Agent]. One that
-// another makes through the registry in its own context is part of it.
+// A call that an agent makes uses the transaction that was begun for it, with [Call.Agent]. A call that another call
+// makes through the registry in its own context is part of that one.
 func ToolTx(w *Workspace, inner tool.Around) tool.Around {
 	return func(ctx context.Context, call *tool.Call, next func(context.Context) tool.Result) tool.Result {
 		run := next
@@ -55,8 +54,8 @@ func (tx *Tx) runTool(ctx context.Context, call *tool.Call, run func(context.Con
 		tx.Commit()
 		return result
 	}
-	if told := tx.Undo(ended); told != "" && !result.OK() {
-		result = withText(result, told)
+	if text := tx.Undo(ended); text != "" && !result.OK() {
+		result = withText(result, text)
 	}
 	return result
 }

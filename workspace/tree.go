@@ -22,8 +22,8 @@ import (
 
 // TreeOptions configures [OpenTree]. Nil and the zero value are ready to use.
 type TreeOptions struct {
-	// Store is the folder for contents and for what a rollback puts aside. It must not be in the tree.
-	// Empty makes one in TempDir, which Close removes.
+	// Store is the folder for contents and for files that a rollback puts aside. It must not be in the tree. Empty
+	// makes one in TempDir, which Close removes.
 	Store string
 	// TempDir is where a store is made. Empty means [os.TempDir].
 	TempDir string
@@ -32,7 +32,7 @@ type TreeOptions struct {
 	MaxDisk int64
 	// NoWatch leaves out the file watcher: every checkpoint then looks at every file.
 	NoWatch bool
-	// Logger hears of full checks and of what could not be removed. Nil discards that.
+	// Logger receives full checks, and files that could not be removed. Nil discards them.
 	Logger *slog.Logger
 }
 
@@ -40,10 +40,10 @@ type TreeOptions struct {
 // opened as a tree already.
 var ErrBusy = errors.New("workspace: the folder is in use")
 
-// A Tree is a folder of which checkpoints can be taken, and which can be rolled back to them. It is safe
-// for concurrent use: one call at a time looks at the files or changes them, and the others wait.
+// A Tree is a folder of which checkpoints can be taken, and which can be rolled back to them. It is safe for
+// concurrent use: one call at a time reads or changes the files, and the others wait.
 //
-// A file that somebody writes to while a checkpoint is taken is kept as it was at some moment of it.
+// A file that is written while a checkpoint is taken is stored as it was at some moment of it.
 type Tree struct {
 	dir  string
 	opts TreeOptions
@@ -56,20 +56,20 @@ type Tree struct {
 	store   *treeStore
 	objects *objects.Store
 	history *history
-	// racy, hot and loose paths are looked at each time, whatever their stamps say; of what is in unread
-	// and shut, files and folders, the content is not known.
+	// racy, hot and loose paths are checked each time, regardless of their stamps. unread has files, and shut has
+	// folders, of unknown content.
 	racy, hot, loose paths
 	unread, shut     map[string]error
-	// opened are files that somebody may have open for writing. If so, the stamp of one changes when it
-	// is written to through a mapping, but nobody tells.
+	// opened are files that a process may have open for writing. A write through a mapping changes the stamp of
+	// such a file, but causes no event.
 	opened    paths
 	askAtOnce int
-	// full says that the index may be wrong anywhere.
+	// full means that the index may be wrong anywhere.
 	full                   bool
 	fullChecks, fastChecks int64
-	// unfinished says that a rollback was begun and could not be brought to its end.
+	// unfinished means that a rollback was begun and could not be finished.
 	unfinished bool
-	// stamps says that on this device, every write leaves a trace in the stamp of the file.
+	// stamps means that on this device, every write leaves a trace in the stamp of the file.
 	stamps bool
 	dev    uint64
 
@@ -90,7 +90,7 @@ type Usage struct {
 	Checkpoints int
 	// FullChecks counts the looks at every file, FastChecks those at what the watcher named.
 	FullChecks, FastChecks int64
-	// Watching reports whether there is a watcher; WatchProblem says why the watcher is missing.
+	// Watching reports whether there is a watcher; WatchProblem is why the watcher is missing.
 	Watching     bool
 	WatchProblem string
 }
@@ -103,17 +103,17 @@ type RollbackOptions struct {
 	Keep func(path string) bool
 }
 
-// RolledBack says what a rollback did.
+// RolledBack is the result of a rollback.
 type RolledBack struct {
 	// Restored are the paths that are again what they were, sorted.
 	Restored []string `json:"restored"`
 	// Kept are those that had changed and were left, because of RollbackOptions.
 	Kept []string `json:"kept,omitempty"`
-	// Conflicts are those that could not be put back, or that somebody changed while they were.
+	// Conflicts are the paths that could not be restored, or that changed meanwhile.
 	Conflicts []Conflict `json:"conflicts,omitempty"`
-	// Aside is the folder in which everything lies that the rollback took out of the tree, under its
-	// path. It stays until the room is needed or, unless TreeOptions.Store is set, the tree is closed.
-	// Empty if nothing was taken out, or if there was no room to keep it.
+	// Aside is the folder with everything that the rollback took out of the tree, under its path. It stays until
+	// the room is needed or, unless TreeOptions.Store is set, the tree is closed. Empty if nothing was taken out,
+	// or if there was no room to keep it.
 	Aside string `json:"aside,omitzero"`
 }
 
@@ -121,7 +121,7 @@ type RolledBack struct {
 type Conflict struct {
 	Path   string `json:"path"`
 	Reason string `json:"reason"`
-	// Aside is where the side lies that is not in the tree. Empty if there is no such side.
+	// Aside is the path of the side that is not in the tree. Empty if there is no such side.
 	Aside string `json:"aside,omitzero"`
 }
 
@@ -194,7 +194,7 @@ func (t *Tree) Dir() string { return t.dir }
 
 var errTreeClosed = fmt.Errorf("workspace: the tree is closed: %w", fs.ErrClosed)
 
-// lock waits until nobody else uses the tree.
+// lock waits until the tree is unused.
 func (t *Tree) lock(ctx context.Context) error {
 	if err := context.Cause(ctx); err != nil {
 		return err
@@ -213,9 +213,8 @@ func (t *Tree) lock(ctx context.Context) error {
 
 func (t *Tree) unlock() { <-t.turn }
 
-// begin is lock for those who look at the files. They see the folder that was opened, wherever it went,
-// which is of no use to anybody who means what is at its path now. A rollback that is not at its end has
-// left things in it that are nobody's.
+// begin is lock for callers that read the files. It fails if the folder was moved or replaced, and first finishes an
+// unfinished rollback.
 func (t *Tree) begin(ctx context.Context) error {
 	if err := t.lock(ctx); err != nil {
 		return err
@@ -265,7 +264,7 @@ func (t *Tree) Usage() Usage {
 	aside := t.store.asideBytes()
 	return Usage{
 		Disk: disk + aside, Contents: disk, Aside: aside, Limit: t.opts.MaxDisk,
-		Files: max(0, len(t.history.now)-1), Checkpoints: len(t.history.versions), // the root is no entry
+		Files: max(0, len(t.history.now)-1), Checkpoints: len(t.history.versions), // the root is not an entry
 		FullChecks: t.fullChecks, FastChecks: t.fastChecks,
 		Watching: t.watch != nil, WatchProblem: t.watchProblem,
 	}

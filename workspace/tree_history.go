@@ -11,8 +11,8 @@ import (
 	"github.com/drover-agents/drover/workspace/internal/objects"
 )
 
-// An item is what is known of one path. It never changes, and belongs to one place in a history: either
-// it is what is there now, or what was there before a change.
+// An item is the known state of one path. It never changes, and belongs to one version in a history: it is the
+// present state, or the state before a change.
 type item struct {
 	filetree.Entry
 	hash objects.Hash // of the content of a file
@@ -20,8 +20,8 @@ type item struct {
 	loose bool
 }
 
-// alike reports whether two items, each of which may be nil, have the same content and the same of all
-// that can be put back. Who else is linked to the same file is left aside.
+// alike reports whether two items, each of which may be nil, have the same content and the same restorable metadata.
+// Other names of the same file do not count.
 func alike(a, b *item) bool {
 	if a == nil || b == nil {
 		return a == b
@@ -49,7 +49,7 @@ type history struct {
 	// versions are those not released, oldest first.
 	versions []*version
 	last     int64
-	// drop hears of items that nobody needs any longer.
+	// drop receives items that no version needs any longer.
 	drop func(*item)
 }
 
@@ -71,18 +71,18 @@ func (h *history) take() int64 {
 	return h.last
 }
 
-// find returns the place of a version, and whether it is there.
+// find returns the index of a version, and whether it exists.
 func (h *history) find(id int64) (int, bool) {
 	return slices.BinarySearchFunc(h.versions, id, func(v *version, id int64) int { return int(v.id - id) })
 }
 
-// set says what is at a path now; nil is nothing. What was there is kept if a version needs it.
+// set sets the present item of a path; nil is nothing. The old item is kept if a version needs it.
 func (h *history) set(p string, it *item) {
 	old := h.now[p]
 	if old == it {
 		return
 	}
-	h.place(p, old, it)
+	h.setNow(p, old, it)
 	switch newest := len(h.versions) - 1; {
 	case newest < 0, sameFile(old, it):
 		h.forget(old)
@@ -111,8 +111,8 @@ func (h *history) forget(it *item) {
 	}
 }
 
-// place puts an item into what is now.
-func (h *history) place(p string, old, it *item) {
+// setNow puts an item into the present state.
+func (h *history) setNow(p string, old, it *item) {
 	if old.linked() {
 		discard(h.names, old.inode(), p)
 	}
@@ -165,7 +165,7 @@ func discard[K comparable](sets map[K]paths, key K, p string) {
 	}
 }
 
-// remove says that there is nothing at a path now, nor below it.
+// remove removes a path, and everything below it, from the present state.
 func (h *history) remove(p string) {
 	for _, child := range slices.Collect(maps.Keys(h.below[p])) {
 		h.remove(child)
@@ -181,8 +181,7 @@ func (h *history) under(p string, yield func(string)) {
 	}
 }
 
-// release gives up a version. What it needed goes to the one before it, which now has to answer for the
-// changes of both.
+// release gives up a version. The version before it takes over its items, and then covers the changes of both.
 func (h *history) release(id int64) {
 	at, ok := h.find(id)
 	if !ok {

@@ -63,7 +63,7 @@ func (l *links) group(at string) string {
 	return "/" + at
 }
 
-// claim gives the file of a path to its group, if it has the right content and is nobody's yet.
+// claim gives the file of a path to its group, if it has the right content and belongs to no group yet.
 func (l *links) claim(at string) {
 	was := l.was(at)
 	if was == nil || was.Kind != filetree.File {

@@ -20,7 +20,7 @@ import (
 	"github.com/drover-agents/drover/workspace/internal/treewatch"
 )
 
-// A reason says how closely a path has to be looked at.
+// A reason is how closely a path has to be checked.
 type reason uint8
 
 const (
@@ -28,24 +28,24 @@ const (
 	byStamp reason = 0
 	// byContent: the content may differ though the stamp does not.
 	byContent reason = 1 << iota
-	// byOpening: somebody may have the file open, and write to it without a further sign.
+	// byOpening: a process may have the file open, and write to it without a further event.
 	byOpening
 	// isFile: it was a file a moment ago, so it can be opened without a look at what it is.
 	isFile
 )
 
-// What was found at a path.
+// found is the result of checking a path.
 type found struct {
 	path string
 	// item is nil if there is nothing. It is also nil if the index has it already.
 	item *item
 	same bool
-	// racy entries may be written without a trace within the tick of the clock, and hot ones at any
-	// time, because somebody has them open.
+	// racy entries may be written without a trace within the tick of the clock, and hot ones at any time, because a
+	// process has them open.
 	racy, hot bool
-	// shut says that it was found out whether somebody has the file open.
+	// shut means that the writers of the file were queried.
 	shut bool
-	// err says why the content cannot be read.
+	// err is why the content cannot be read.
 	err error
 }
 
@@ -125,7 +125,7 @@ func (r *refresh) look(ctx context.Context, p string, why reason) found {
 	}
 }
 
-// isStill reports whether nobody touched the entry since the item was made.
+// isStill reports whether the entry is unchanged since the item was made.
 func (it *item) isStill(e filetree.Entry) bool {
 	return it != nil && !it.loose && it.Untouched(e)
 }
@@ -183,7 +183,7 @@ func (r *refresh) read(ctx context.Context, e filetree.Entry, old *item, why rea
 	return found{path: e.Path, item: it, hot: hot, shut: true}, false
 }
 
-// unwritten reports whether surely nobody can write to the file without opening it first.
+// unwritten reports whether certainly no process can write to the file without opening it first.
 func unwritten(f *os.File) bool {
 	ok, err := treewatch.Unwritten(f)
 	return ok && err == nil
@@ -216,8 +216,8 @@ func keeps(it *item, hash objects.Hash) bool {
 // settleAt is how many files are held open at most: a part of what the process may.
 var settleAt = sync.OnceValue(func() int { return min(128, openFiles()/4) })
 
-// follow lets the watcher tell if the file is given a name outside of the tree, by which it could be
-// written to unseen. It reports whether that is possible: one must be allowed to read the file.
+// follow makes the watcher report if the file gets a name outside of the tree, through which it could be written
+// unseen. It reports whether that is possible: the file must be readable.
 func (r *refresh) follow(p string) bool {
 	if r.tree.watch == nil {
 		return true
@@ -232,9 +232,8 @@ func (r *refresh) follow(p string) bool {
 	return true
 }
 
-// opened takes a file that was looked at. The watcher tells of our own opening too. To know that nobody
-// else opened the file meanwhile, it stays open until all that was told is taken, and only then it is
-// asked who writes to it.
+// opened takes a file that was read. The watcher also reports our own opening. To know that no other process opened
+// the file meanwhile, it stays open until all events are taken, and only then its writers are queried.
 func (r *refresh) opened(p string, f *os.File) {
 	if r.tree.watch == nil {
 		_ = f.Close() // only read

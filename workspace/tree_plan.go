@@ -13,7 +13,7 @@ import (
 	"github.com/drover-agents/drover/workspace/internal/filetree"
 )
 
-// A plan says how a tree becomes what it was at a version.
+// A plan is how a tree becomes what it was at a version.
 type plan struct {
 	tree    *Tree
 	version int64

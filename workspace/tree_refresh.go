@@ -22,7 +22,7 @@ type refresh struct {
 	// loose compares contents and does not keep them, except those of want, which are kept already.
 	loose bool
 	want  map[string]*item
-	// also are paths to look at, whatever the watcher says. A narrow refresh without a watcher looks at
+	// also are paths to check in addition to those of the watcher. A narrow refresh without a watcher checks
 	// nothing else.
 	also   map[string]reason
 	narrow bool
@@ -182,7 +182,7 @@ func (r *refresh) suspects(todo map[string]reason) {
 	}
 }
 
-// named are the paths that the watcher named, those above them, and those that it cannot tell of.
+// named returns the paths that the watcher named, those above them, and those that it cannot report.
 func (r *refresh) named(ctx context.Context, hints treewatch.Hints) (map[string]reason, error) {
 	todo := map[string]reason{".": byStamp}
 	r.suspects(todo)
@@ -215,12 +215,12 @@ func (t *Tree) stampTells(p string) bool {
 	return it != nil && it.Kind == filetree.File && t.stamps && it.Stamp.Dev == t.dev
 }
 
-// askAtOnce is of how many files a refresh finds out whether somebody has them open. That takes ten times as
-// long as looking at the stamp, and an agent that searches a tree opens all of it.
+// askAtOnce is of how many files a refresh finds out whether a process has them open. That takes ten times as long
+// as reading the stamp, and an agent that searches a tree opens all of it.
 const askAtOnce = 128
 
-// stillOpen adds the files that somebody may have open: some to find out, the others to look at. If they are
-// many, walking the tree is the faster way to look.
+// stillOpen adds the files that a process may have open: some to query, the others to check. If they are many,
+// walking the tree is faster.
 func (r *refresh) stillOpen(ctx context.Context, todo map[string]reason) error {
 	opened := r.tree.opened
 	if len(opened) > r.tree.askAtOnce && len(opened) > len(r.tree.history.now)/4 {
@@ -235,7 +235,7 @@ func (r *refresh) stillOpen(ctx context.Context, todo map[string]reason) error {
 	return nil
 }
 
-// askOpen adds some of the files that somebody may have open, to find out.
+// askOpen adds some of the files that a process may have open, to query.
 func (r *refresh) askOpen(todo map[string]reason) {
 	asked := 0
 	for p := range r.tree.opened {
@@ -246,7 +246,7 @@ func (r *refresh) askOpen(todo map[string]reason) {
 	}
 }
 
-// linked adds the files with several names, because what is done by one of them is not told of the others.
+// linked adds the files with several names, because a write through one of them is not reported for the others.
 func (r *refresh) linked(todo map[string]reason) {
 	why := byStamp
 	if !r.tree.stamps {
@@ -269,8 +269,8 @@ func reasonFor(hint treewatch.Hint) reason {
 	return byStamp
 }
 
-// scan adds everything in a folder and what the index has in it. A folder is watched before it is read:
-// what happens later is told.
+// scan adds everything in a folder and what the index has in it. A folder is watched before it is read: later
+// changes are reported.
 func (r *refresh) scan(dir string, node inode, todo map[string]reason) {
 	if seen, ok := r.scanned[dir]; ok && (seen == node || node == inode{}) {
 		return
@@ -342,7 +342,7 @@ func (r *refresh) walk(ctx context.Context, todo map[string]reason) ([]filetree.
 	return entries, nil
 }
 
-// mayBeOpen is for files of which nobody told who opened them.
+// mayBeOpen is for files whose opening was not reported.
 func (r *refresh) mayBeOpen(e *filetree.Entry, todo map[string]reason) {
 	t := r.tree
 	switch {

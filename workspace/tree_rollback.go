@@ -42,7 +42,7 @@ func (o *RollbackOptions) check() error {
 	}
 	for _, p := range o.Only {
 		if _, err := filetree.Clean(p); err != nil {
-			return fmt.Errorf("workspace: RollbackOptions.Only has %q, which is no path in a tree: %w", p, err)
+			return fmt.Errorf("workspace: RollbackOptions.Only has %q, which is not a path in a tree: %w", p, err)
 		}
 	}
 	return nil
@@ -120,7 +120,7 @@ func (p *plan) worthTelling(set paths) []string {
 	return list
 }
 
-// addLater adds the paths that somebody changed only after the plan was made.
+// addLater adds the paths that changed only after the plan was made.
 func (p *plan) addLater(before paths) {
 	for at, was := range p.tree.history.since(p.version) {
 		p.was[at] = was
@@ -131,11 +131,11 @@ func (p *plan) addLater(before paths) {
 	}
 }
 
-// verify compares the tree with what it should be, and tells what became of each path.
+// verify compares the tree with the wanted state, and records the result of each path.
 func (p *plan) verify(before paths, rolled *RolledBack) {
-	told := map[string]bool{}
+	reported := map[string]bool{}
 	for _, c := range rolled.Conflicts {
-		told[c.Path] = true
+		reported[c.Path] = true
 	}
 	for _, at := range slices.Sorted(maps.Keys(before)) {
 		_, kept := p.kept[at]
@@ -143,14 +143,14 @@ func (p *plan) verify(before paths, rolled *RolledBack) {
 		case kept:
 		case alike(p.now(at), p.was[at]) || p.onlyTimes(at):
 			rolled.Restored = append(rolled.Restored, at)
-		case !told[at]:
+		case !reported[at]:
 			rolled.Conflicts = append(rolled.Conflicts, Conflict{Path: at, Reason: p.mismatch(at)})
 		}
 	}
 	slices.SortStableFunc(rolled.Conflicts, func(a, b Conflict) int { return strings.Compare(a.Path, b.Path) })
 }
 
-// mismatch says in what a path is not what it should be.
+// mismatch describes in what a path differs from the wanted state.
 func (p *plan) mismatch(at string) string {
 	now, was := p.now(at), p.was[at]
 	switch {

@@ -20,18 +20,18 @@ import (
 	"github.com/drover-agents/drover/workspace/internal/filetree"
 )
 
-// A treeStore is the folder beside a tree in which contents lie, the journal of a rollback, and what
-// rollbacks put aside. Its lock says that somebody uses the tree.
+// A treeStore is the folder beside a tree for contents, the journal of a rollback, and files that rollbacks put
+// aside. Its lock means that the tree is in use.
 type treeStore struct {
 	dir    string
 	made   bool // by us, and for us alone: Close removes it
-	needed bool // by a rollback that is not at its end: nobody removes it
+	needed bool // by an unfinished rollback: it is not removed
 	lock   *os.File
-	asides []aside // oldest first
+	saved  []savedFolder // oldest first
 }
 
-// An aside is what one rollback took out of the tree.
-type aside struct {
+// A savedFolder has the files that one rollback took out of the tree.
+type savedFolder struct {
 	dir   string
 	bytes int64
 	// lasting ones are a side of a conflict, and stay.
@@ -52,7 +52,7 @@ func openTreeStore(tree string, opts *TreeOptions) (*treeStore, error) {
 		s.made = true
 	}
 	err := errStoreLost
-	for try := 0; try < 10 && errors.Is(err, errStoreLost); try++ { // somebody else may be removing it at the moment
+	for try := 0; try < 10 && errors.Is(err, errStoreLost); try++ { // another process may be removing it at the moment
 		err = s.open(tree)
 	}
 	if err != nil {
@@ -63,7 +63,7 @@ func openTreeStore(tree string, opts *TreeOptions) (*treeStore, error) {
 	return s, s.clean()
 }
 
-var errStoreLost = errors.New("workspace: the store was removed by somebody else")
+var errStoreLost = errors.New("workspace: the store was removed by another process")
 
 func (s *treeStore) open(tree string) error {
 	if err := os.Mkdir(s.dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
@@ -84,7 +84,7 @@ func (s *treeStore) open(tree string) error {
 	return s.take(tree)
 }
 
-// checkOwner sees to it that nobody else can reach what is in the store: its name can be guessed.
+// checkOwner checks that no other user can reach the store: its name can be guessed.
 func (s *treeStore) checkOwner() error {
 	info, err := os.Lstat(s.dir)
 	if err != nil {
@@ -133,7 +133,7 @@ func (s *treeStore) unlock() {
 	}
 }
 
-// clean removes the contents that a killed program has left, and finds what it has put aside.
+// clean removes the contents that a killed program has left, and finds the files that it has put aside.
 func (s *treeStore) clean() error {
 	if err := removeTree(s.dir, "objects"); err != nil {
 		return fmt.Errorf("workspace: emptying the store: %w", err)
@@ -157,23 +157,23 @@ func number(name string) int {
 	return n
 }
 
-// keepAside takes note of what a rollback put aside.
+// keepAside records the folder that a rollback has put aside.
 func (s *treeStore) keepAside(dir string, lasting bool) {
 	if dir == "" {
 		return
 	}
-	s.asides = slices.DeleteFunc(s.asides, func(a aside) bool { return a.dir == dir })
-	s.asides = append(s.asides, aside{dir: dir, bytes: diskBytes(dir), lasting: lasting})
+	s.saved = slices.DeleteFunc(s.saved, func(a savedFolder) bool { return a.dir == dir })
+	s.saved = append(s.saved, savedFolder{dir: dir, bytes: diskBytes(dir), lasting: lasting})
 	s.markLasting(dir, lasting)
 }
 
-// lastingMark is the file by which a later program knows that an aside stays.
+// lastingMark is the file by which a later program knows that a saved folder stays.
 func (s *treeStore) lastingMark(dir string) string {
 	return filepath.Join(s.dir, "lasting", filepath.Base(dir))
 }
 
-// markLasting does what it can: without the mark an aside stays all the same, until the room is needed
-// after the store was opened again.
+// markLasting is best effort: without the mark a saved folder stays all the same, until the room is needed after the
+// store was opened again.
 func (s *treeStore) markLasting(dir string, lasting bool) {
 	mark := s.lastingMark(dir)
 	if !lasting {
@@ -185,20 +185,20 @@ func (s *treeStore) markLasting(dir string, lasting bool) {
 }
 
 func (s *treeStore) asideBytes() (sum int64) {
-	for _, a := range s.asides {
+	for _, a := range s.saved {
 		sum += a.bytes
 	}
 	return sum
 }
 
-// dropOldest removes what was put aside first, and reports whether there was anything that may go.
+// dropOldest removes the oldest saved folder that may go, and reports whether there was one.
 func (s *treeStore) dropOldest() (dir string, ok bool, err error) {
-	at := slices.IndexFunc(s.asides, func(a aside) bool { return !a.lasting })
+	at := slices.IndexFunc(s.saved, func(a savedFolder) bool { return !a.lasting })
 	if at < 0 {
 		return "", false, nil
 	}
-	dir = s.asides[at].dir
-	s.asides = slices.Delete(s.asides, at, at+1)
+	dir = s.saved[at].dir
+	s.saved = slices.Delete(s.saved, at, at+1)
 	return dir, true, removeTree(filepath.Dir(dir), filepath.Base(dir))
 }
 
@@ -214,8 +214,8 @@ func (s *treeStore) close() error {
 	return nil
 }
 
-// remove removes the lock after all else: from then on the folder may be somebody else's, who has found
-// no lock and made one.
+// remove removes the lock last: from then on the folder may belong to another process, which has found no lock and
+// made one.
 func (s *treeStore) remove() error {
 	entries, err := os.ReadDir(s.dir)
 	if err != nil {
@@ -229,11 +229,11 @@ func (s *treeStore) remove() error {
 	if err = errors.Join(err, unlessGone(os.Remove(filepath.Join(s.dir, lockName)))); err != nil {
 		return err
 	}
-	_ = os.Remove(s.dir) // unless somebody uses it already
+	_ = os.Remove(s.dir) // unless it is in use already
 	return nil
 }
 
-// boundAside removes what was put aside until the store takes no more than it may.
+// boundAside removes saved folders until the store is within its limit.
 func (t *Tree) boundAside() {
 	_, contents := t.objects.Usage()
 	for contents+t.store.asideBytes() > t.opts.MaxDisk {
@@ -254,7 +254,7 @@ func removeTree(parent, name string) error {
 	return errors.Join(unlessGone(root.RemoveAll(name)), root.Close())
 }
 
-// unlessGone forgives that somebody else has removed something.
+// unlessGone ignores that something is already removed.
 func unlessGone(err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil

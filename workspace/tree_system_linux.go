@@ -26,7 +26,7 @@ func stampsTell(dir string) bool {
 	return false
 }
 
-// unchanged reports whether nobody touched an open file since it was looked at.
+// unchanged reports whether an open file is unchanged since it was checked.
 func (t *Tree) unchanged(f *os.File, e filetree.Entry) bool {
 	info, err := f.Stat()
 	if err != nil {

@@ -15,13 +15,13 @@ import (
 // stampsTell is false: contents are compared.
 func stampsTell(string) bool { return false }
 
-// unchanged reports whether nobody touched a file since it was looked at.
+// unchanged reports whether a file is unchanged since it was checked.
 func (t *Tree) unchanged(_ *os.File, e filetree.Entry) bool {
 	after, err := t.root.Lstat(e.Path)
 	return err == nil && after == e
 }
 
-// isPrivate reports whether only this user can use an entry, as far as its mode tells.
+// isPrivate reports whether only this user can use an entry, according to its mode.
 func isPrivate(info fs.FileInfo) bool {
 	return runtime.GOOS == "windows" || info.Mode().Perm()&0o077 == 0
 }

@@ -37,8 +37,8 @@ func (r *refresh) watchAgain(ctx context.Context) error {
 	return nil
 }
 
-// addFolders adds each folder before the walk opens it: whatever is made in it later is told, and what was
-// made before is met by the walk, and added in turn.
+// addFolders adds each folder before the walk opens it: later entries are reported, and the walk finds the earlier
+// ones, and adds them in turn.
 func (r *refresh) addFolders(ctx context.Context) error {
 	var mu sync.Mutex
 	var failed error
@@ -49,7 +49,7 @@ func (r *refresh) addFolders(ctx context.Context) error {
 		if err := r.tree.watch.Add(e.Path); err != nil {
 			mu.Lock()
 			defer mu.Unlock()
-			failed = cmp.Or(failed, err) // the first says enough
+			failed = cmp.Or(failed, err) // the first is enough
 			return true
 		}
 		return false

@@ -8,15 +8,14 @@ import (
 	"sync"
 )
 
-// turns let calls work on a tree at the same time only where they cannot meet: calls that name their paths,
-// each others. A call that may change everything is alone. Who came first goes first, so that nobody waits
-// for ever.
+// turns let calls run at the same time only if they cannot change the same paths. A call that may change everything
+// runs alone. Calls are served in the order of arrival, so that none waits for ever.
 type turns struct {
 	mu     sync.Mutex
 	claims []*claim // those that work and those that wait, in the order in which they came
 }
 
-// A claim is a place in the order of a tree.
+// A claim is the position of a call in the order of a tree.
 type claim struct {
 	paths   []string // nil claims everything
 	working chan struct{}
@@ -56,7 +55,7 @@ func (t *turns) give(c *claim) {
 	t.wakeLocked()
 }
 
-// wakeLocked lets those work who meet nobody that came before them.
+// wakeLocked wakes the calls that overlap no earlier claim.
 func (t *turns) wakeLocked() {
 	for i, c := range t.claims {
 		if isClosed(c.working) || slices.ContainsFunc(t.claims[:i], c.overlaps) {

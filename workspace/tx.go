@@ -50,7 +50,7 @@ type Tx struct {
 	claim  *claim
 	before *Checkpoint
 	parts  turns // of those that are part of it
-	joined bool  // somebody has taken the transaction over who will end it
+	joined bool  // a tool of this program has taken the transaction over and will end it
 
 	once   sync.Once
 	result RolledBack
@@ -135,7 +135,7 @@ func (w *Workspace) Begin(ctx context.Context, call Call) (context.Context, *Tx,
 	return txKey.With(With(ctx, w), tx), tx, nil
 }
 
-// order is where the transaction has its place.
+// order is the order in which the transaction waits for its turn.
 func (tx *Tx) order() *turns {
 	if tx.outer != nil {
 		return &tx.outer.parts
@@ -143,8 +143,8 @@ func (tx *Tx) order() *turns {
 	return &tx.w.txs.turns
 }
 
-// turn waits for a turn. What lies at the paths may be another thing when the waiting is over; then it
-// waits again, the last time for everything.
+// turn waits for a turn. If the paths lead elsewhere when the waiting is over, it waits again, the last time for
+// everything.
 func (w *Workspace) turn(ctx context.Context, order *turns, paths []string) (*claim, error) {
 	claimed, err := w.claimed(ctx, paths)
 	for last := false; err == nil; last = true {
@@ -204,9 +204,9 @@ func (w *Workspace) topMissing(p string) string {
 // Commit ends the transaction: the files stay as they are. It does nothing if the transaction is over.
 func (tx *Tx) Commit() { tx.once.Do(func() { tx.end(); tx.release() }) }
 
-// Rollback ends the transaction, and makes the files what they were when it began. What other calls have
-// changed meanwhile stays. If the transaction is over already it says what its rollback did. Once the one
-// that it is part of is over it fails, and changes nothing: others are at work by then.
+// Rollback ends the transaction, and makes the files what they were when it began. Changes of other calls stay. If
+// the transaction is over already, it returns the result of its rollback. If the outer transaction is over, it fails
+// and changes nothing: other calls may have begun by then.
 func (tx *Tx) Rollback(ctx context.Context) (RolledBack, error) {
 	tx.rollback(ctx)
 	return tx.result, tx.err
@@ -294,9 +294,8 @@ func (w *Workspace) CallOf(of *tool.Catalogue, c event.ToolCall, readOnly func(n
 	return call, changes
 }
 
-// callPaths are the paths for a [Call] that changes the files which its input names: nil for all if there are no
-// names, or if it is not certain what one leads to. Relative names are in dir. Changes is false if no name leads
-// into the workspace.
+// callPaths returns the paths for a [Call] that changes the files which its input names. Nil means all: there are no
+// names, or one may lead elsewhere. Relative names are in dir. Changes is false if no name leads into the workspace.
 func (w *Workspace) callPaths(dir string, names ...string) (paths []string, changes bool) {
 	for _, name := range names {
 		if !literal(name) || dir == "" && !filepath.IsAbs(name) {

@@ -16,7 +16,7 @@ import (
 	"github.com/drover-agents/drover/session"
 )
 
-// An Encoding says what the bytes of a [VirtualFile] are.
+// An Encoding is the kind of the bytes of a [VirtualFile].
 type Encoding string
 
 // The encodings.
@@ -42,9 +42,9 @@ type VirtualFile struct {
 	UpdatedAt time.Time `json:"updatedAt"`
 }
 
-// VirtualFileSystem is the slice of a session that has the regular files of its workspace, in the order
-// of their segments. It is what the workspace was at the last [Sync]; folders and links are not in it.
-// It never changes: each event makes a new one, which shares nearly all of the old.
+// VirtualFileSystem is the slice of a session that has the regular files of its workspace at the last [Sync], in the
+// order of their segments. Folders and links are not in it. It never changes: each event makes a new one, which
+// shares nearly all of the old.
 type VirtualFileSystem struct {
 	files persist.Sorted[Path, VirtualFile]
 }
@@ -66,7 +66,7 @@ func (v VirtualFileSystem) Len() int { return v.files.Len() }
 // Get returns a file, and whether there is one.
 func (v VirtualFileSystem) Get(path Path) (VirtualFile, bool) { return v.files.Get(path) }
 
-// A FileWrite says whether a [WriteFile] makes a file or changes one.
+// A FileWrite is whether a [WriteFile] makes a file or changes one.
 type FileWrite string
 
 // The ways of writing.

@@ -62,8 +62,8 @@ func (w *Workspace) ReadText(ctx context.Context, f VirtualFile) (string, error)
 	return string(text), err
 }
 
-// virtualFiles are the regular ones of a list, as new files. Contents are read to tell texts from all
-// else, several at a time.
+// virtualFiles returns the regular files of a list, as new files. Contents are read to detect text, several at a
+// time.
 func virtualFiles(ctx context.Context, files []*File, at time.Time) (VirtualFileSystem, error) {
 	encodings, err := encodingsOf(ctx, files)
 	if err != nil {
@@ -109,7 +109,7 @@ func encodingsOf(ctx context.Context, files []*File) ([]Encoding, error) {
 	return encodings, context.Cause(ctx)
 }
 
-// encodingOf reads a content until it is certain that it is no UTF-8.
+// encodingOf reads a content until it is certain that it is not UTF-8.
 func encodingOf(f *File) (Encoding, error) {
 	if f.Size == 0 {
 		return UTF8, nil

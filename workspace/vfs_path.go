@@ -18,7 +18,7 @@ import (
 // value names nothing.
 type Path struct{ posix string }
 
-// A PathError says why a text is no [Path].
+// A PathError is why a text is not a [Path].
 type PathError struct{ Path, Reason string }
 
 func (e *PathError) Error() string {
@@ -85,7 +85,7 @@ func (p Path) String() string { return p.posix }
 // Compare orders paths by their segments: what is in a folder comes right after it, before "folder.go".
 func (p Path) Compare(other Path) int { return filetree.ComparePaths(p.posix, other.posix) }
 
-// pathBytes is the JSON of a path that is no UTF-8, which a JSON string would change.
+// pathBytes is the JSON of a path that is not UTF-8, which a JSON string would change.
 type pathBytes struct {
 	Bytes []byte `json:"bytes"`
 }

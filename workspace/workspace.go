@@ -48,7 +48,7 @@ type Options struct {
 	KeepFailedShell bool
 	// Tree configures the checkpoints. Store and TempDir are chosen by the workspace.
 	Tree TreeOptions
-	// Logger hears of what is not the caller's fault. Nil discards that.
+	// Logger receives failures that the caller did not cause. Nil discards them.
 	Logger *slog.Logger
 }
 
@@ -61,7 +61,7 @@ const formerPrefix = "wink-sdk-"
 // previewEntries is how many paths a [Preview] has.
 const previewEntries = 20
 
-// A Preview tells what a mount has brought.
+// A Preview describes the contents of a mount.
 type Preview struct {
 	// HostPath and MountPath are those of the mount, ResolvedHost is the absolute path without links.
 	HostPath     string `json:"hostPath"`
@@ -80,11 +80,10 @@ type Preview struct {
 	BytesCopied int64 `json:"bytesCopied"`
 }
 
-// A Workspace is a folder that holds copies of mounts, and in which an agent works. It is safe for
-// concurrent use.
+// A Workspace is a folder that holds copies of mounts, and in which an agent works. It is safe for concurrent use.
 //
-// The folder is removed by [Workspace.Close], by the garbage collector some time after nobody has the
-// Workspace any more, or, when the program was killed, by the next [Open] with the same TempDir and Prefix.
+// The folder is removed by [Workspace.Close], by the garbage collector some time after the Workspace is unreachable,
+// or, when the program was killed, by the next [Open] with the same TempDir and Prefix.
 type Workspace struct {
 	opts     Options
 	root     string // absolute, without links
@@ -154,8 +153,8 @@ func (w *Workspace) make(ctx context.Context, mounts []*mount) (err error) {
 			return err
 		}
 	}
-	if err := w.tell(ctx, w.opts.Session); err != nil {
-		return fmt.Errorf("workspace: telling the session: %w", err)
+	if err := w.record(ctx, w.opts.Session); err != nil {
+		return fmt.Errorf("workspace: recording it in the session: %w", err)
 	}
 	if w.opts.KeepOnClose {
 		if err := folder.keep(); err != nil {
@@ -166,7 +165,7 @@ func (w *Workspace) make(ctx context.Context, mounts []*mount) (err error) {
 	openWorkspaces.Store(root, weak.Make(w))
 	w.forgot = runtime.AddCleanup(w, func(h *holdings) {
 		openWorkspaces.Delete(root)
-		_ = h.close() // nobody is left to hear of it
+		_ = h.close() // no caller is left to receive it
 	}, w.holdings)
 	done = true
 	return nil
@@ -206,10 +205,10 @@ func (w *Workspace) keepBase(ctx context.Context) error {
 	return err
 }
 
-// Root is the folder in which the agent works. It is there as long as somebody has the Workspace.
+// Root is the folder in which the agent works. It exists as long as the Workspace is reachable.
 func (w *Workspace) Root() string { return w.root }
 
-// Previews tell what the mounts have brought, in their order.
+// Previews describe the contents of the mounts, in their order.
 func (w *Workspace) Previews() []Preview {
 	previews := slices.Clone(w.previews)
 	for i := range previews {
@@ -222,8 +221,8 @@ func (w *Workspace) Previews() []Preview {
 // the same one were asked for the same things.
 func (w *Workspace) Fingerprint() string { return fingerprintOf(w.opts.Mounts) }
 
-// Tree is the folder with its checkpoints, or nil if the workspace has none. It works as long as somebody
-// has the Workspace.
+// Tree is the folder with its checkpoints, or nil if the workspace has none. It works as long as the Workspace is
+// reachable.
 func (w *Workspace) Tree() *Tree { return w.tree }
 
 // Base is the checkpoint of what was mounted, or nil if the workspace has none.
@@ -261,14 +260,14 @@ func (w *Workspace) Close() error {
 	return w.holdings.close()
 }
 
-// Keep leaves the folder where it is when the workspace is closed, and what rollbacks have put aside beside
-// it. To remove it later, the user removes both.
+// Keep makes Close leave the folder, and the files that rollbacks have put aside beside it. To remove it later, the
+// user removes both.
 //
 // It fails if a later workspace may take the folder for one of a killed program; Close leaves it also then.
 func (w *Workspace) Keep() error { return w.holdings.folder.keep() }
 
-// holdings are what is given up when a workspace ends. They know nothing of the Workspace, so that the
-// garbage collector sees when nobody has it any more.
+// holdings are released when a workspace ends. They have no reference to the Workspace, so that the garbage
+// collector sees when it is unreachable.
 type holdings struct {
 	folder *folder
 	tree   *Tree // nil without checkpoints

@@ -26,18 +26,17 @@ type WriteBackOptions struct {
 	// Only are globs of the paths to write, relative to the workspace, with ** for any number of folders.
 	// Empty means all.
 	Only []string
-	// Force takes the workspace's side in conflicts. The host's side is put aside, and named. What Force
-	// cannot do without touching files that were not mounted stays a conflict.
+	// Force takes the workspace's side in conflicts. The host's side is put aside, and named. If Force would have
+	// to touch files that were not mounted, the conflict stays.
 	Force bool
 	// NoDelete leaves on the host what was deleted in the workspace.
 	NoDelete bool
-	// Git also writes what is in the folders of git repositories. What is there can run programs on the
-	// host at the next git command: hooks, and settings such as core.fsmonitor and filters. So it is only
-	// for agents that may run programs there anyway. Without it, nothing that is named .git or lies below
-	// that is written or deleted.
+	// Git also writes files in the folders of git repositories. Such files can run programs on the host at the next
+	// git command: hooks, and settings such as core.fsmonitor and filters. So it is only for agents that may run
+	// programs there anyway. Without it, nothing that is named .git or is below that is written or deleted.
 	Git bool
-	// State is a folder for the journal and for what is put aside, which nobody else can write to. Empty
-	// means drover/writeback in $XDG_STATE_HOME, or in ~/.local/state or what the system has for that.
+	// State is a folder for the journal and for files that are put aside, which no other user can write to. Empty
+	// means drover/writeback in $XDG_STATE_HOME, or in ~/.local/state or the equivalent of the system.
 	State string
 }
 
@@ -53,7 +52,7 @@ type SkippedPath struct {
 	Reason string `json:"reason"`
 }
 
-// WriteBackResult says what a write-back did, or would do. All lists are in the order of the paths.
+// WriteBackResult is what a write-back did, or would do. All lists are in the order of the paths.
 type WriteBackResult struct {
 	DryRun bool `json:"dryRun,omitzero"`
 	// Written are the files, folders and links of the host that were made or changed, and Deleted those
@@ -65,14 +64,14 @@ type WriteBackResult struct {
 	// Conflicts are the paths on which the host has changed since it was mounted. They stop everything,
 	// unless Force has put the host's side aside.
 	Conflicts []Conflict `json:"conflicts,omitempty"`
-	// Aside is the folder in which the host's sides of conflicts lie. It stays until somebody removes it.
+	// Aside is the folder with the host's sides of conflicts. It stays until the user removes it.
 	Aside string `json:"aside,omitzero"`
 	// Recovered are the folders in which an earlier write-back was cut short, and was undone or finished
 	// before this one, or would be.
 	Recovered []string `json:"recovered,omitempty"`
 }
 
-// String tells people what happened, one line for each path.
+// String describes the result for people, one line for each path.
 func (r WriteBackResult) String() string {
 	var b strings.Builder
 	if r.DryRun {
@@ -104,13 +103,13 @@ func (r WriteBackResult) String() string {
 // ErrConflict is what a [ConflictError] is, for errors.Is.
 var ErrConflict = errors.New("workspace: the host has changed")
 
-// A ConflictError says that a write-back was refused because the host is not what was mounted any more.
-// Nothing was written.
+// A ConflictError means that a write-back was refused because the host differs from what was mounted. Nothing was
+// written.
 type ConflictError struct{ Conflicts []Conflict }
 
 func (e *ConflictError) Error() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "workspace: nothing was written back, because the host has changed in %d places:", len(e.Conflicts))
+	fmt.Fprintf(&b, "workspace: nothing was written back, because the host has changed on %d paths:", len(e.Conflicts))
 	for _, c := range e.Conflicts {
 		fmt.Fprintf(&b, "\n  %s: %s", safetext.Line(c.Path), safetext.Line(c.Reason))
 	}
@@ -125,21 +124,20 @@ func (e *ConflictError) Advice() string {
 // Is reports whether target is [ErrConflict].
 func (e *ConflictError) Is(target error) bool { return target == ErrConflict }
 
-// WriteBack brings what has changed in the workspace to the host: everything or, if anything is in the way,
-// nothing. A crash in the middle, whatever its moment, loses nothing: the next write-back to the same place
-// undoes what was half done, and so does [RecoverWriteBack].
+// WriteBack applies the changes of the workspace to the host: all of them or, if anything is in the way, none. A
+// crash at any moment loses nothing: the next write-back to the same folder undoes a partial one, and so does
+// [RecoverWriteBack].
 //
-// A path is written if the host still has what was mounted; if it has what the workspace has, there is
-// nothing to do; all else is a conflict. Permissions that the workspace did not change stay as the host
-// has them. Nothing is ever written outside of the target, nor behind a link. Pipes, sockets, devices,
-// set-id bits and links that lead out of the target stay behind, and so does what the mount left out.
-// AllowedHostRoots hold as for mounts.
+// A path is written if the host still has what was mounted. If it has what the workspace has, there is nothing to
+// do. Everything else is a conflict. Permissions that the workspace did not change stay as on the host. Nothing is
+// ever written outside of the target, nor behind a link. Pipes, sockets, devices, set-id bits and links that lead
+// out of the target are not written, nor are files that the mount left out. AllowedHostRoots hold as for mounts.
 //
-// What is named .git, in any case, or lies below that stays behind too, unless Git is set: it could run
-// programs on the host. That does not hold for other files that programs of the host run when they see
-// them, such as a Makefile, nor for repositories without a folder of that name: a bare one is any folder
-// with HEAD, objects and refs, and git takes it for a repository when it is called in there (it does not
-// if its setting safe.bareRepository is "explicit"). Look at what was written before you do that.
+// Files named .git, in any case, and files below are not written either, unless Git is set: they could run programs
+// on the host. That does not hold for other files that programs of the host run when they see them, such as a
+// Makefile, nor for repositories without a folder of that name: a bare one is any folder with HEAD, objects and
+// refs, and git takes it for a repository when it is called in there (it does not if its setting safe.bareRepository
+// is "explicit"). Check the written files before you do that.
 func (w *Workspace) WriteBack(ctx context.Context, opts *WriteBackOptions) (WriteBackResult, error) {
 	if opts == nil {
 		opts = &WriteBackOptions{}

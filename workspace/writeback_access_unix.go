@@ -28,6 +28,6 @@ func onlyOurs(dir string) error {
 	return &SecurityError{Path: dir, Reason: reason, Next: "set State to a folder that only you can write to"}
 }
 
-// canWrite reports why nothing can be made in a folder. Somebody may change that at any time: it is only to
-// say so early.
+// canWrite returns why nothing can be made in a folder. That may change at any time: the check only makes the error
+// early.
 func canWrite(dir string) error { return unix.Access(dir, unix.W_OK|unix.X_OK) }

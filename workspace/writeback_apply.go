@@ -16,7 +16,7 @@ import (
 	"github.com/drover-agents/drover/workspace/internal/filetree"
 )
 
-// carryOut does what the plan says, unless it is refused or only a dry run.
+// carryOut carries out the plan, unless it is refused or only a dry run.
 func (p *writeBackPlan) carryOut(result WriteBackResult, state *writeBackState) (WriteBackResult, error) {
 	slices.SortStableFunc(p.skipped, func(a, b SkippedPath) int { return strings.Compare(a.Path, b.Path) })
 	slices.SortStableFunc(p.conflicts, func(a, b plannedConflict) int { return strings.Compare(a.Path, b.Path) })
@@ -53,7 +53,7 @@ func (p *writeBackPlan) refused() []Conflict {
 	return refused
 }
 
-// list says what is written and deleted.
+// list lists the written and deleted paths.
 func (p *writeBackPlan) list(result *WriteBackResult) {
 	for _, t := range p.targets.all {
 		for rel, step := range t.plan {
@@ -165,10 +165,10 @@ func (p *writeBackPlan) asideOf(t *target) []string {
 	return keep
 }
 
-// nameAside says where the host's sides of conflicts lie.
+// nameAside records the paths of the host's sides of conflicts.
 func (p *writeBackPlan) nameAside(result *WriteBackResult, run *writeBackRun, busy []*target) {
 	for i, c := range p.conflicts {
-		aside := run.aside(slices.Index(busy, c.target), c.rel)
+		aside := run.asidePath(slices.Index(busy, c.target), c.rel)
 		if _, err := os.Lstat(aside); err == nil {
 			result.Conflicts[i].Aside, result.Aside = aside, run.folder
 		}
@@ -183,8 +183,8 @@ func (t *target) steps() []applytree.Step {
 	return steps
 }
 
-// touchFolders gives a new time to the folders in which something was made or removed, as the system would
-// have done. It is only for those who look at that, so that failing does not matter.
+// touchFolders gives a new time to the folders in which something was made or removed, as the system would have
+// done. It is best effort.
 func (t *target) touchFolders(now time.Time) {
 	touched := map[string]bool{}
 	for rel, step := range t.plan {

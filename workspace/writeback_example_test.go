@@ -146,7 +146,7 @@ func ExampleWorkspace_WriteBack() {
 	fmt.Println(advice.Text(err))
 	// Output:
 	// 2 would be written: <nil>
-	// workspace: nothing was written back, because the host has changed in 1 places:
+	// workspace: nothing was written back, because the host has changed on 1 paths:
 	//   project/src/cart.py: was changed in the workspace, and on the host
 	//   next: write to another Dir, choose with Only, or set Force to keep the host's side aside
 }

@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// skipGit notes a change in the folder of a repository, if it lies in one, and reports that. There is one
-// note for each such folder, because a single commit changes many files in it.
+// skipGit notes a change in the folder of a repository, if it is in one, and reports that. There is one note for
+// each such folder, because a single commit changes many files in it.
 func (p *writeBackPlan) skipGit(t *target, rel string) bool {
 	if p.opts.Git {
 		return false
@@ -33,9 +33,9 @@ func (p *writeBackPlan) skipGit(t *target, rel string) bool {
 	return true
 }
 
-// inBare is the part of a path up to the first folder that git takes for a repository although it is
-// not named ".git", or empty. What the host has and what the workspace has count together: a file may
-// complete what the other side has.
+// inBare is the part of a path up to the first folder that git takes for a repository although it is not named
+// ".git", or empty. The files of the host and of the workspace count together: a file may complete those of the
+// other side.
 func (p *writeBackPlan) inBare(t *target, rel string) string {
 	if t.single != "" {
 		return ""
@@ -86,7 +86,7 @@ func (p *writeBackPlan) isBare(dirs ...string) bool {
 	return p.bare[key]
 }
 
-// nameGit says which changes in folders of repositories are not written.
+// nameGit lists the changes in folders of repositories that are not written.
 func (p *writeBackPlan) nameGit() {
 	for name, n := range p.git {
 		changes := fmt.Sprintf("%d changes", n)

@@ -23,9 +23,8 @@ func (p *writeBackPlan) refuseLinks(t *target) {
 	}
 }
 
-// leadsInside reports whether a link can lead only to what is in the target. One that climbs after it went
-// down into a folder is refused, even if that folder is where it should be: the next write-back could make
-// a link of it.
+// leadsInside reports whether a link can lead only into the target. A link that climbs after it went down into a
+// folder is refused, even if that folder is where it should be: the next write-back could make a link of it.
 func (t *target) leadsInside(rel, to string) bool {
 	down := false
 	for name := range strings.SplitSeq(filepath.ToSlash(to), "/") {

@@ -19,7 +19,7 @@ import (
 	"github.com/drover-agents/drover/workspace/internal/filetree"
 )
 
-// A writeBackPlan is what shall become of the host.
+// A writeBackPlan is the wanted state of the host.
 type writeBackPlan struct {
 	ctx     context.Context
 	w       *Workspace
@@ -139,7 +139,7 @@ func (p *writeBackPlan) add(name string, before, ours *side) error {
 	return err
 }
 
-// untouchable says why the mounted folder or file itself stays what it is.
+// untouchable returns why the mounted folder or file itself stays unchanged.
 func (t *target) untouchable(rel string, ours *side) string {
 	switch {
 	case rel == "." && (ours == nil || ours.Kind == filetree.Dir):
@@ -211,8 +211,8 @@ func (p *writeBackPlan) mergePerm(t *target, rel string, before, ours, host *sid
 	t.plan[rel] = &plannedStep{Step: applytree.Step{Path: rel, Want: &want, Expect: &host.Entry, Hash: ours.hash}, ours: ours}
 }
 
-// perm are the permissions that a path shall have: ours if the workspace changed them, else the host's.
-// Set-id bits never come from the workspace, and no file with another content keeps them.
+// perm returns the wanted permissions of a path: ours if the workspace changed them, else the host's. Set-id bits
+// never come from the workspace, and no file with another content keeps them.
 func (p *writeBackPlan) perm(t *target, rel string, before, ours, host *side) fs.FileMode {
 	perm := ours.Perm
 	if before != nil && host != nil && before.Kind == ours.Kind && host.Kind == ours.Kind && before.Perm == ours.Perm {
@@ -323,7 +323,7 @@ func (p *writeBackPlan) makeParent(t *target, rel string) error {
 	for parent := path.Dir(rel); parent != "."; parent = path.Dir(parent) {
 		if step := t.plan[parent]; step != nil {
 			if step.Want == nil || step.Want.Kind != filetree.Dir {
-				p.conflict(t, rel, fmt.Sprintf("cannot be written, because %q is no folder on the host", parent), true)
+				p.conflict(t, rel, fmt.Sprintf("cannot be written, because %q is not a folder on the host", parent), true)
 			}
 			return nil
 		}

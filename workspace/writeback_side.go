@@ -50,8 +50,8 @@ func differs(before, after *side) bool {
 	return before != nil && before.Kind != filetree.Link && before.Perm != after.Perm
 }
 
-// errBehind says that a path of the host cannot be reached, because something above it is no folder.
-var errBehind = errors.New("lies behind a link or a file on the host")
+// errBehind means that a path of the host cannot be reached, because an entry above it is not a folder.
+var errBehind = errors.New("is behind a link or a file on the host")
 
 // look returns what the host has at a path, with the hash of its content.
 func (t *target) look(rel string) (*side, error) {
@@ -72,7 +72,7 @@ func (t *target) look(rel string) (*side, error) {
 	return t.lookAtFile(rel)
 }
 
-// lookAtFile reads a file until nobody writes to it meanwhile.
+// lookAtFile reads a file again until it did not change meanwhile.
 func (t *target) lookAtFile(rel string) (*side, error) {
 	var hash string
 	var seen filetree.Stamp

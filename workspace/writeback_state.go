@@ -22,8 +22,8 @@ import (
 	"github.com/drover-agents/drover/workspace/internal/filetree"
 )
 
-// A writeBackState is the folder of the journals. It has one folder for each write-back that is under way
-// or was cut short, and those of what was put aside. Who has it open has the lock.
+// A writeBackState is the folder of the journals. It has one folder for each write-back that is under way or was
+// interrupted, and those of files that were put aside. It is locked while it is open.
 type writeBackState struct {
 	dir  string
 	lock *os.File // nil if there is no folder yet, and a dry run makes none
@@ -38,7 +38,7 @@ const (
 	committedName = "committed"
 )
 
-// A writeBackRecord says which folders a write-back goes to. The journal for each is in the folder of its
+// A writeBackRecord lists the folders that a write-back writes to. The journal for each is in the folder of its
 // number.
 type writeBackRecord struct {
 	Targets []recordedTarget `json:"targets"`
@@ -81,8 +81,8 @@ func openWriteBackState(ctx context.Context, dir string, targets []string, dryRu
 	return s, nil
 }
 
-// openLock opens the file with the lock. In a folder without one there never was a write-back, and a dry run
-// leaves it so. Journals are obeyed, so that nobody else may be able to write any.
+// openLock opens the file with the lock. In a folder without one there never was a write-back, and a dry run leaves
+// it so. Journals are obeyed, so no other user may be able to write any.
 func (s *writeBackState) openLock(dryRun bool) (err error) {
 	how := os.O_RDONLY
 	if !dryRun {
@@ -237,7 +237,7 @@ func openWriteBackRun(folder string) (*writeBackRun, error) {
 
 func (r *writeBackRun) work(i int) string { return filepath.Join(r.folder, strconv.Itoa(i)) }
 
-// testPoint, if a test sets it, hears how far a write-back has come, and may die.
+// testPoint, if a test sets it, receives the progress of a write-back, and may exit.
 var testPoint = func(string) {}
 
 // apply carries out the steps for one folder after the other. None counts before the file "committed" is
@@ -258,8 +258,8 @@ func (r *writeBackRun) apply(ctx context.Context, steps [][]applytree.Step) (int
 	return 0, applytree.Result{}, nil
 }
 
-// end finishes what was committed and undoes what was not. Then it removes the folder, but for what was
-// put aside and belongs to somebody: that is where the folder is found after that, if there is any.
+// end finishes a committed write-back and undoes another. Then it removes the folder, but not files that were put
+// aside and must be kept: then it is renamed.
 func (r *writeBackRun) end() error {
 	_, err := os.Lstat(filepath.Join(r.folder, committedName))
 	committed := err == nil
@@ -299,7 +299,7 @@ func (r *writeBackRun) rename(prefix string) error {
 	return nil
 }
 
-// hasFiles reports whether anything but folders lies aside.
+// hasFiles reports whether anything but folders was put aside.
 func (r *writeBackRun) hasFiles() (bool, error) {
 	for i := range r.dirs {
 		found := false
@@ -334,12 +334,12 @@ func (r *writeBackRun) endOne(i int, committed bool) error {
 	return err
 }
 
-// aside is where the host's side of a path lies that was put aside.
-func (r *writeBackRun) aside(i int, rel string) string {
+// asidePath is the path of the host's side that was put aside.
+func (r *writeBackRun) asidePath(i int, rel string) string {
 	return filepath.Join(r.work(i), "aside", "1", filepath.FromSlash(rel))
 }
 
-// dropReplaced removes what was put aside and is known: it was the same as what was mounted.
+// dropReplaced removes the files that were put aside and equal the mounted ones.
 func (r *writeBackRun) dropReplaced(i int) error {
 	aside, err := filetree.Open(filepath.Join(r.work(i), "aside", "1"))
 	if errors.Is(err, fs.ErrNotExist) {

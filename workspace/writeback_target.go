@@ -28,7 +28,7 @@ type target struct {
 	mount string
 	// single is the name of the one file that was mounted, or empty.
 	single string
-	// export says that the host need not have what was mounted.
+	// export means that the host need not have what was mounted.
 	export  bool
 	leftOut *pathglob.Matcher
 

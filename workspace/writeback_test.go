@@ -265,8 +265,8 @@ var writeBackCases = map[string]writeBackCase{
 		meanwhile: edits(map[string]string{"d": "-> e"}, "d"),
 		opts:      workspace.WriteBackOptions{Force: true},
 		conflicts: []string{
-			"p/d/new: lies behind a link or a file on the host",
-			"p/d/x: lies behind a link or a file on the host",
+			"p/d/new: is behind a link or a file on the host",
+			"p/d/x: is behind a link or a file on the host",
 		},
 	},
 	"what the mount left out is not touched": {
@@ -345,7 +345,7 @@ var writeBackCases = map[string]writeBackCase{
 		mount: workspace.HostMount{FollowSymlinks: true},
 		agent: edits(map[string]string{"l": "2", "e/x": "2"}),
 		conflicts: []string{
-			"p/e/x: lies behind a link or a file on the host",
+			"p/e/x: is behind a link or a file on the host",
 			"p/l: is a link on the host now, and a file was mounted",
 		},
 	},
