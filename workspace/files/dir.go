@@ -25,10 +25,9 @@ type DirFS struct {
 
 // OpenDirFS opens a folder as a file system.
 //
-// A file is written beside its place under a name that begins with ".drover-", and then renamed: what a
-// kill in the middle leaves is such a file. Nothing waits for the disk. A file that is replaced keeps its
-// permissions and, where this process may give files away, its owner; its other hard links keep the old
-// content.
+// A file is written in its folder under a name that begins with ".drover-", and then renamed: a kill in the middle
+// leaves such a file. Nothing waits for the disk. A file that is replaced keeps its permissions and, where this
+// process may give files away, its owner; its other hard links keep the old content.
 func OpenDirFS(dir string, opts *Options) (*DirFS, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -47,7 +46,7 @@ type dirStore struct {
 	escapes error // what root answers where a name leads out
 }
 
-// explain gives the error that says which link leads out, in place of the system's.
+// explain returns the error that names the link that leads out, instead of the system's.
 func (d *dirStore) explain(name string, err error) error {
 	if err == nil || !errors.Is(bareError(err), d.escapes) {
 		return err
@@ -89,7 +88,7 @@ func localName(name string) (string, error) {
 	}
 	local, err := filepath.Localize(name)
 	if err != nil {
-		return "", &refusal{"is no name on this system", fs.ErrInvalid}
+		return "", &refusal{"is not a name on this system", fs.ErrInvalid}
 	}
 	return local, nil
 }
@@ -113,8 +112,8 @@ func (f dirFile) Seek(off int64, whence int) (int64, error) { return f.file.Seek
 func (f dirFile) ReadDir(n int) ([]fs.DirEntry, error)      { return f.file.ReadDir(n) }
 func (f dirFile) Close() error                              { return f.file.Close() }
 
-// openFile opens what is there to read. Pipes and devices are not opened at all; one that takes the place
-// of a file at this very moment does not block.
+// openFile opens a file for reading. Pipes and devices are not opened at all; one that replaces a file at this very
+// moment does not block.
 func (d *dirStore) openFile(local string) (*os.File, error) {
 	if info, err := d.root.Stat(local); err != nil {
 		return nil, err
@@ -147,8 +146,8 @@ func (d *dirStore) readDir(name string) ([]fs.DirEntry, error) {
 }
 
 func (d *dirStore) write(name string, data []byte, old fs.FileInfo, opts WriteOptions) error {
-	// A handle on the folder: whatever becomes of its name, the new file is made, renamed and, if that
-	// fails, removed in one place.
+	// A handle on the folder: also if the folder is renamed, the new file is made, renamed and, if that fails,
+	// removed in the same folder.
 	folder, err := look(d, path.Dir(name), d.root.OpenRoot)
 	if err != nil {
 		return err
@@ -161,7 +160,7 @@ func (d *dirStore) write(name string, data []byte, old fs.FileInfo, opts WriteOp
 	temp := ".drover-" + ident.NewUUID()
 	err = writeTemp(folder, temp, base, data, old, opts)
 	if err == nil {
-		err = place(folder, temp, base, opts.CreateOnly)
+		err = giveName(folder, temp, base, opts.CreateOnly)
 	}
 	if err != nil {
 		_ = folder.Remove(temp)
@@ -169,9 +168,9 @@ func (d *dirStore) write(name string, data []byte, old fs.FileInfo, opts WriteOp
 	return err
 }
 
-// place gives a written file its name. With createOnly it fails if somebody took the name meanwhile,
-// where the file system has hard links.
-func place(folder *os.Root, temp, base string, createOnly bool) error {
+// giveName gives a written file its name. With createOnly it fails if the name was taken meanwhile, where the file
+// system has hard links.
+func giveName(folder *os.Root, temp, base string, createOnly bool) error {
 	if createOnly {
 		if err := folder.Link(temp, base); err == nil {
 			return folder.Remove(temp)

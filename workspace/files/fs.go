@@ -13,16 +13,15 @@ import (
 	"github.com/drover-agents/drover/workspace"
 )
 
-// FS is the file system that tools work on: io/fs with writes. It has one root, which nothing leads out
-// of. Names are those of io/fs: relative, with slashes, without "." and ".." segments; "." is the root.
+// FS is the file system that tools work on: io/fs with writes. It has one root, and no name leads out of it. Names
+// are those of io/fs: relative, with slashes, without "." and ".." segments; "." is the root.
 //
-// Links that stay inside are followed, save by Lstat, ReadLink, Remove and Rename, which are about the
-// link itself. One that leads out, and one with an absolute target, is refused with a [workspace.SecurityError].
-// Pipes, sockets and devices are seen by Lstat and ReadDir, and never opened. What a file system refuses
-// has changed nothing.
+// Links that stay inside are followed, save by Lstat, ReadLink, Remove and Rename, which are about the link itself.
+// A link that leads out, or has an absolute target, is refused with a [workspace.SecurityError]. Pipes, sockets and
+// devices are seen by Lstat and ReadDir, and never opened. A refused call has changed nothing.
 //
-// A file system is safe for concurrent use. Package filestest is its definition as a test suite. [Glob] and
-// [Grep] search one.
+// A file system is safe for concurrent use. Package filestest is its definition as a test suite. [Glob] and [Grep]
+// search one.
 type FS interface {
 	fs.FS
 	fs.ReadFileFS
@@ -34,13 +33,12 @@ type FS interface {
 	// the file as it was or as it is after, never half of it. A file that is there keeps its
 	// permissions; one whose owner may not write it is refused with [fs.ErrPermission].
 	WriteFile(name string, data []byte, opts *WriteOptions) error
-	// Mkdir makes a folder and those above it that are missing. One that is there is left as it is.
+	// Mkdir makes a folder and the missing folders above it. An existing folder stays unchanged.
 	Mkdir(name string) error
 	// Remove removes a file or a link, or a folder with everything in it. The root is refused.
 	Remove(name string) error
-	// Rename moves a file, a link or a folder, and makes the folders above the new name that are missing.
-	// A file or a link may take the place of another file or link; all else that is there is refused
-	// with [fs.ErrExist].
+	// Rename moves a file, a link or a folder, and makes the missing folders above the new name. A file or a link
+	// may replace another file or link; any other existing entry is refused with [fs.ErrExist].
 	Rename(oldName, newName string) error
 }
 
@@ -84,7 +82,7 @@ func (o *Options) withDefaults() Options {
 // ErrLimit is what a [LimitError] is, for errors.Is.
 var ErrLimit = errors.New("files: over a limit")
 
-// A LimitError says that a call of a file system is over one of its limits.
+// A LimitError means that a call of a file system is over one of its limits.
 type LimitError struct {
 	// Path is what was refused.
 	Path string
@@ -112,9 +110,9 @@ var fsKey = tool.NewKey[FS]("files")
 // With returns a context that carries a file system, for the tools that are called with it.
 func With(ctx context.Context, fsys FS) context.Context { return fsKey.With(ctx, fsys) }
 
-// From returns the file system that a tool's handler works on, and whether there is one: that of [With],
-// or else that of the workspace in the context. What is written to the workspace through it belongs to the
-// call of [workspace.ToolTx], and is taken back if the call fails.
+// From returns the file system that a tool's handler works on, and whether there is one: that of [With], or else
+// that of the workspace in the context. Writes to the workspace through it belong to the call of [workspace.ToolTx],
+// and are rolled back if the call fails.
 func From(ctx context.Context) (FS, bool) {
 	if fsys, ok := fsKey.From(ctx); ok {
 		return fsys, true

@@ -26,8 +26,7 @@ func NewMemFS(opts *Options) *MemFS {
 	return &MemFS{rooted: newRooted(store, opts), store: store}
 }
 
-// Symlink makes a symbolic link, and the folders above it. Its target may lead anywhere; nobody follows
-// it out.
+// Symlink makes a symbolic link, and the folders above it. Its target may lead anywhere; it is never followed out.
 func (m *MemFS) Symlink(target, name string) error {
 	return m.change("symlink", name, func(name string) error {
 		name, err := resolve(m.files, name, false)
@@ -255,7 +254,7 @@ func (i memInfo) Sys() any                   { return nil }
 func (i memInfo) Stat() (fs.FileInfo, error) { return i, nil }
 func (i memInfo) Close() error               { return nil }
 
-// A memFile is an open file: it reads, seeks and reads at a place, as one of the system does.
+// A memFile is an open file: it reads, seeks and reads at an offset, like a file of the system.
 type memFile struct {
 	memInfo
 	*bytes.Reader

@@ -27,7 +27,7 @@ func (e *refusal) Is(target error) bool { return target == e.is }
 
 var (
 	errIsFolder  = &refusal{"is a folder", fs.ErrInvalid}
-	errNoFolder  = &refusal{"is below something that is no folder", fs.ErrInvalid}
+	errNoFolder  = &refusal{"is below an entry that is not a folder", fs.ErrInvalid}
 	errNoFile    = &refusal{"is a pipe, a socket or a device, which are not opened", fs.ErrInvalid}
 	errNoLink    = &refusal{"is not a link", fs.ErrInvalid}
 	errRoot      = &refusal{"is the root, which stays", fs.ErrInvalid}
@@ -40,7 +40,7 @@ func pathError(op, name string, err error) error {
 	return &fs.PathError{Op: op, Path: name, Err: err}
 }
 
-// checkName applies the rules of io/fs, and says which of them is broken.
+// checkName applies the rules of io/fs, and returns the broken one.
 func checkName(op, name string) error {
 	switch {
 	case fs.ValidPath(name) && !strings.ContainsRune(name, 0):

@@ -9,5 +9,5 @@ import (
 	"os"
 )
 
-// keepOwner does nothing: who makes a file owns it.
+// keepOwner does nothing: the creator of a file owns it.
 func keepOwner(*os.File, fs.FileInfo) {}

@@ -13,9 +13,9 @@ import (
 	"sync"
 )
 
-// A fileStore is where the files of a [rooted] are. Reading methods take names that were checked, and
-// follow links that stay inside. Writing ones take names without links in an order that one lock gives.
-// None of them may leave the root, even if somebody exchanges a folder for a link meanwhile.
+// A fileStore has the files of a [rooted]. Reading methods take names that were checked, and follow links that stay
+// inside. Writing ones take names without links, one at a time under a lock. None of them may leave the root, even
+// if a folder is exchanged for a link meanwhile.
 type fileStore interface {
 	linkReader
 	open(name string) (fs.File, error)
@@ -98,7 +98,7 @@ func (r *rooted) readFile(name string) ([]byte, error) {
 	case info.Size() > r.opts.MaxRead:
 		return nil, &LimitError{Path: name, Option: "MaxRead", Got: info.Size(), Limit: r.opts.MaxRead}
 	}
-	// It may be larger than it says, or grow meanwhile.
+	// It may be larger than its size, or grow meanwhile.
 	return readUpTo(file, name, r.opts.MaxRead)
 }
 

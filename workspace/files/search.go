@@ -21,8 +21,8 @@ import (
 	"github.com/drover-agents/drover/advice"
 )
 
-// Glob returns the names that match a pattern, sorted: files, folders and links. In a pattern ** stands for
-// any number of folders, and {a,b} for either. Links to folders are not entered.
+// Glob returns the names that match a pattern, sorted: files, folders and links. In a pattern ** matches any number
+// of folders, and {a,b} either one. Links to folders are not entered.
 func Glob(fsys fs.FS, pattern string) ([]string, error) {
 	if err := checkPattern(pattern); err != nil {
 		return nil, err
@@ -85,8 +85,8 @@ const maxHitText = 1 << 10
 
 var errEnough = errors.New("enough")
 
-// Grep searches files for lines that match. Files with a zero byte are no text and are left out, and so
-// are links: what they lead to is found where it is.
+// Grep searches files for lines that match. It leaves out files with a zero byte, which are not text, and links,
+// whose targets are found at their own path.
 func Grep(ctx context.Context, fsys fs.FS, opts GrepOptions) (Found, error) {
 	expr, err := regexp.Compile(opts.Pattern)
 	if err != nil {
@@ -180,7 +180,7 @@ func (s *search) lines(name string, data []byte) error {
 	return nil
 }
 
-// around returns the part of a line that shows what is at a place.
+// around returns the part of a line around an offset.
 func around(line []byte, at int) string {
 	if len(line) <= maxHitText {
 		return string(line)

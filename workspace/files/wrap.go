@@ -88,8 +88,8 @@ func (r *Recorder) keep(names []string, err error) error {
 	return err
 }
 
-// isRefused reports an error that comes before any change. What the system itself forbids is not one: it
-// may have allowed something before that.
+// isRefused reports an error that comes before any change. An error of the system is not one: it may have allowed
+// something before that.
 func isRefused(err error) bool {
 	_, ours := errors.AsType[*refusal](err)
 	return ours || errors.Is(err, workspace.ErrSecurity) || errors.Is(err, ErrLimit) ||

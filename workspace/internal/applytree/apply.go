@@ -79,8 +79,8 @@ func outside(dir, work string) error {
 	return nil
 }
 
-// chooseScratch decides where stage and aside lie: in the work folder, if entries can be renamed between it
-// and the tree, and else in a hidden folder of the tree. The work folder then knows of that one first.
+// chooseScratch decides where stage and aside are: in the work folder, if entries can be renamed between it and the
+// tree, and else in a hidden folder of the tree. The work folder records that one first.
 func (r *run) chooseScratch() error {
 	if err := r.work.RemoveAll("stage"); err != nil {
 		return err

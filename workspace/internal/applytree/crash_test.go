@@ -116,7 +116,7 @@ func crashEverywhere(t tester, fresh func() *bench, allOrNothing bool) {
 			contents := slices.Collect(maps.Values(sketchOf(t, b.dir).content))
 			died := dieAt(n, func() { _, _ = b.apply(allOrNothing) })
 			again := died && n%stride == 0 && dieAt(m, func() { _, _, _ = Recover(b.root, b.work) })
-			began := lies(filepath.Join(b.work, string(applying)))
+			began := pathExists(filepath.Join(b.work, string(applying)))
 			recoverAll(t, b)
 			wholly(t, b, allOrNothing, began)
 			b.tidy(t)
@@ -169,7 +169,7 @@ func TestACrashWhileAFaultIsUndoneIsRecovered(t *testing.T) {
 						}
 						_, _ = b.apply(true)
 					})
-					began := lies(filepath.Join(b.work, string(applying))) || lies(filepath.Join(b.work, string(undoing)))
+					began := pathExists(filepath.Join(b.work, string(applying))) || pathExists(filepath.Join(b.work, string(undoing)))
 					recoverAll(t, b)
 					wholly(t, b, true, began)
 					b.tidy(t)

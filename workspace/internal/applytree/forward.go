@@ -15,7 +15,7 @@ import (
 	"github.com/drover-agents/drover/workspace/internal/filetree"
 )
 
-// execute does what the journal says, from the first change to the last.
+// execute carries out the journal, from the first change to the last.
 func (r *run) execute() (Result, error) {
 	r.index()
 	err := r.forward()
@@ -44,7 +44,7 @@ func (r *run) forward() error {
 		{false, r.pull},
 		{true, r.displace},
 		{false, r.inspect},
-		{false, r.place},
+		{false, r.moveIn},
 		{false, r.link},
 		{false, r.setMeta},
 		{false, r.checkLink},
@@ -56,7 +56,7 @@ func (r *run) forward() error {
 	return r.setFolders(func(f folder) *filetree.Entry { return f.After })
 }
 
-// pull moves a file that lies elsewhere in the tree to the stage.
+// pull moves a file from elsewhere in the tree to the stage.
 func (r *run) pull(o *op) error {
 	if o.From == "" {
 		return nil
@@ -67,7 +67,7 @@ func (r *run) pull(o *op) error {
 		case err != nil:
 			return r.trouble(o, err)
 		case r.again && (now == nil || !sameInode(&o.Staged, now)):
-			return nil // it is where it shall be, which place checks
+			return nil // it is in already, which moveIn checks
 		case now != nil && r.again && !untouched(&o.Staged, now) && !hasContent(r.root, o.From, o.Hash):
 			return r.trouble(o, errors.New("the file that was to be moved here was changed meanwhile"))
 		case now == nil || !r.again && !untouched(&o.Staged, now):
@@ -83,7 +83,7 @@ func (r *run) pull(o *op) error {
 	return nil
 }
 
-// stageInstead writes the content of a file that was to be moved, but which somebody touched.
+// stageInstead writes the content of a file that was to be moved, but was touched.
 func (r *run) stageInstead(o *op) error {
 	if err := r.surprise(o.From, "was changed meanwhile", ""); err != nil {
 		return err
@@ -95,7 +95,7 @@ func (r *run) stageInstead(o *op) error {
 	return nil
 }
 
-// displace moves what is at a path aside.
+// displace moves the entry at a path aside.
 func (r *run) displace(o *op) error {
 	if !o.Displace || r.again && r.displaced(o) {
 		return nil
@@ -151,14 +151,14 @@ func (r *run) moveAside(p string) error {
 	return r.root.MoveNew(p, r.scratch, r.aside(p))
 }
 
-// inspect looks into a folder that lies aside for what the plan did not expect in it. Now nobody can add
-// anything by its old path.
+// inspect searches a folder that was put aside for entries that the plan did not expect. No process can add any by
+// its old path now.
 func (r *run) inspect(o *op) error {
 	if !o.Displace || !isKind(o.Now, filetree.Dir) {
 		return nil
 	}
 	if e, err := look(r.scratch, r.aside(o.Path)); err != nil || !isKind(e, filetree.Dir) {
-		return nil // displace has said so
+		return nil // displace has reported it
 	}
 	options := &filetree.WalkOptions{From: r.aside(o.Path), NoXattrs: true}
 	entries, err := r.scratch.Walk(context.Background(), options)
@@ -178,20 +178,20 @@ func (r *run) inspect(o *op) error {
 	return nil
 }
 
-// place renames what was staged into the tree.
-func (r *run) place(o *op) error {
+// moveIn renames a staged entry into the tree.
+func (r *run) moveIn(o *op) error {
 	if o.Stage == "" {
 		return nil
 	}
 	if r.again && !r.staged(o) {
 		return r.placedBefore(o)
 	}
-	return r.intoPlace(o, func() error {
+	return r.moveInto(o, func() error {
 		return r.change("place", o.Path, func() error { return r.scratch.MoveNew(r.stage(o.Stage), r.root, o.Path) })
 	})
 }
 
-// placedBefore checks a file that was to be moved: it may have gone while nobody looked.
+// placedBefore checks a file that was to be moved: it may be gone meanwhile.
 func (r *run) placedBefore(o *op) error {
 	if o.From == "" || r.exists(r.root, o.Path) {
 		return nil
@@ -199,8 +199,8 @@ func (r *run) placedBefore(o *op) error {
 	return r.trouble(o, errors.New("the file that was to be moved here is gone"))
 }
 
-// intoPlace puts something at a path. What appeared there since it was cleared is a surprise.
-func (r *run) intoPlace(o *op, put func() error) error {
+// moveInto puts an entry at a path. An entry that appeared there since it was cleared is a surprise.
+func (r *run) moveInto(o *op, put func() error) error {
 	for range 100 {
 		err := put()
 		if err == nil {
@@ -216,7 +216,7 @@ func (r *run) intoPlace(o *op, put func() error) error {
 	return r.trouble(o, fs.ErrExist)
 }
 
-// clear moves aside what nobody expected at a path.
+// clear moves an unexpected entry of a path aside.
 func (r *run) clear(p string) error {
 	const reason = "was made meanwhile"
 	if r.j.AllOrNothing && !r.back {
@@ -224,7 +224,7 @@ func (r *run) clear(p string) error {
 	}
 	kept, err := r.keep(r.root, p, p)
 	if err != nil {
-		return nil // the step that needs the place will fail in the same way
+		return nil // the step that needs the path will fail in the same way
 	}
 	return r.surprise(p, reason, kept)
 }
@@ -237,7 +237,7 @@ func (r *run) link(o *op) error {
 	if leader := r.ops[o.Link]; leader != nil && leader.skip {
 		return r.trouble(o, fmt.Errorf("the file it is a hard link to, %q, is not what it was", o.Link))
 	}
-	return r.intoPlace(o, func() error {
+	return r.moveInto(o, func() error {
 		return r.change("link", o.Path, func() error { return r.root.Link(o.Link, o.Path) })
 	})
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/drover-agents/drover/workspace/internal/filetree"
 )
 
-// leaveTree removes the hidden folder from the tree, if there was need of one, and sets the root's time
-// once more. What lies aside there is copied to the work folder first.
+// leaveTree removes the hidden folder from the tree, if there is one, and sets the root's time once more. Entries
+// aside there are copied to the work folder first.
 func (r *run) leaveTree(s state) error {
 	if r.j.Hidden == "" {
 		return nil
@@ -35,8 +35,8 @@ func (r *run) leaveTree(s state) error {
 	return r.root.SetMeta(at(top, "."))
 }
 
-// carryAside copies what lies aside in the tree's file system to the work folder, under another name until
-// it is complete.
+// carryAside copies the entries aside in the tree's file system to the work folder, under another name until they
+// are complete.
 func (r *run) carryAside() error {
 	there, err := r.work.ReadDir(r.j.Aside)
 	if err != nil && !filetree.Absent(err) || len(there) > 0 {
@@ -69,7 +69,7 @@ func (r *run) carryAside() error {
 	return r.work.MoveTo(part, r.work, r.j.Aside)
 }
 
-// copyEntry copies one entry. Sockets and devices cannot be, and are of no use outside of their place.
+// copyEntry copies one entry. Sockets and devices cannot be copied, and are useless elsewhere.
 func copyEntry(from *filetree.Root, e filetree.Entry, to *filetree.Root, p string) error {
 	switch e.Kind {
 	case filetree.Dir:

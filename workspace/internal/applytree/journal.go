@@ -23,13 +23,13 @@ type state string
 const (
 	// none has no journal.
 	none state = ""
-	// staging says only which hidden folder is in the tree. The tree has no other change.
+	// staging names only the hidden folder in the tree. The tree has no other change.
 	staging state = "journal.staging"
 	// applying has changes under way.
 	applying state = "journal"
 	// undoing takes them back.
 	undoing state = "journal.undoing"
-	// applied and undone have the tree as it shall be; there is only our own rubbish left.
+	// applied and undone have the tree in its final state; only our own rubbish is left.
 	applied state = "journal.applied"
 	undone  state = "journal.undone"
 )
@@ -51,7 +51,7 @@ type journal struct {
 	Root filetree.Entry
 	// Hidden is the folder in the tree that holds stage and aside, if the work folder cannot.
 	Hidden string
-	// Aside is the folder for what is displaced, relative to the work folder: "aside/7".
+	// Aside is the folder for displaced entries, relative to the work folder: "aside/7".
 	Aside   string
 	Ops     []*op
 	Folders []folder
@@ -75,7 +75,7 @@ func (f folder) path() string {
 // A note is a conflict as the work folder keeps it.
 type note struct {
 	Conflict
-	// Failed says that the path is not as wanted.
+	// Failed means that the path is not as wanted.
 	Failed bool
 }
 

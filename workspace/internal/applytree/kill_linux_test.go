@@ -156,10 +156,10 @@ func TestAProcessKilledAtAnyMomentIsRecovered(t *testing.T) {
 // afterKill recovers, and fails unless the tree is whole.
 func (b *bench) afterKill(t tester, task string) {
 	t.Helper()
-	began := lies(filepath.Join(b.work, string(applying)))
+	began := pathExists(filepath.Join(b.work, string(applying)))
 	recoverAll(t, b)
 	wholly(t, b, task == "all or nothing", began)
-	if lies(b.work) {
+	if pathExists(b.work) {
 		b.tidy(t)
 	}
 }

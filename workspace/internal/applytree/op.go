@@ -14,17 +14,17 @@ type op struct {
 	// Expect, Want and Hash are those of the step; Now is what was found just before the journal.
 	Expect, Now, Want *filetree.Entry
 	Hash              string
-	// Displace says that what is there goes aside. Covered says that it goes with a folder above.
+	// Displace means that the present entry goes aside. Covered means that it goes with a folder above.
 	Displace, Covered bool
-	// Stage is the name in the stage folder of what is renamed in, and Staged what lies there. An op is
-	// placed if and only if nothing lies there any more.
+	// Stage is the name in the stage folder of the entry that is renamed in, and Staged is that entry. An op is
+	// done if and only if the name is gone.
 	Stage  string
 	Staged filetree.Entry
-	// From is where the staged file lies until the op begins, if it is moved within the tree.
+	// From is the path of the staged file until the op begins, if it is moved within the tree.
 	From string
 	// Link is the path that the file is a hard link to.
 	Link string
-	// Meta says that only permissions, owner and times are set, of something that is no folder.
+	// Meta means that only permissions, owner and times are set, of an entry that is not a folder.
 	Meta bool
 
 	write func(dst *os.File) error
@@ -44,7 +44,7 @@ func look(r *filetree.Root, path string) (*filetree.Entry, error) {
 	return &e, nil
 }
 
-// difference says how what is there differs from what was expected, and "" if it does not.
+// difference describes how the present entry differs from the expected one, and is "" if it does not.
 func difference(expect, now *filetree.Entry) string {
 	switch {
 	case expect == nil && now == nil:

@@ -109,7 +109,7 @@ func (p *planner) look(path string) (*filetree.Entry, error) {
 	return look(p.root, path)
 }
 
-// fate says what becomes of a folder. Those without a step stay, if they are there.
+// fate returns what becomes of a folder. Existing folders without a step stay.
 func (p *planner) fate(dir string) (fate, error) {
 	if f := p.fates[dir]; f != 0 {
 		return f, nil
@@ -134,7 +134,7 @@ func (p *planner) fate(dir string) (fate, error) {
 	return above, nil
 }
 
-// choose decides how a path becomes what it shall be.
+// choose decides how a path becomes what is wanted.
 func (p *planner) choose(s *Step, o *op) error {
 	surprise := difference(s.Expect, o.Now)
 	if surprise != "" && (o.Now != nil || s.Want != nil || p.j.AllOrNothing) {
@@ -172,12 +172,12 @@ func (p *planner) choose(s *Step, o *op) error {
 	return nil
 }
 
-// stage says that what is there makes room for something new.
+// stage plans that the present entry makes room for a new one.
 func (p *planner) stage(o *op) {
 	o.Displace, o.Stage = o.Now != nil, strconv.Itoa(len(p.j.Ops))
 }
 
-// move lets a file come from where it lies in the tree, if nobody touched it there.
+// move takes a file from elsewhere in the tree, if it is untouched there.
 func (p *planner) move(s *Step, o *op) error {
 	from := p.steps[s.From]
 	if s.From == "" || from == nil || !isKind(from.Expect, filetree.File) {
@@ -220,7 +220,7 @@ func (p *planner) settleLink(o *op) error {
 
 func (p *planner) linkTo(o *op, leader string, s *Step) error {
 	if s != nil && !isKind(s.Want, filetree.File) {
-		return fmt.Errorf("applytree: %q: it shall be a hard link to %q, which shall be no file", o.Path, leader)
+		return fmt.Errorf("applytree: %q: it must be a hard link to %q, which is not to be a file", o.Path, leader)
 	}
 	o.Link = leader
 	stays := p.ops[leader] == nil || p.ops[leader].Meta
@@ -294,7 +294,7 @@ func (p *planner) note(o *op, reason string, failed bool) {
 	p.j.Notes = append(p.j.Notes, n)
 }
 
-// strangers notes what lies in folders that are to go without being in the plan, or changed meanwhile.
+// strangers notes entries of folders that are to go which are not in the plan, or changed meanwhile.
 func (p *planner) strangers(ctx context.Context) error {
 	for _, o := range p.j.Ops {
 		if !o.Displace || !isKind(o.Now, filetree.Dir) {
@@ -313,7 +313,7 @@ func (p *planner) strangers(ctx context.Context) error {
 	return nil
 }
 
-// strange says what is wrong with an entry of a folder that goes.
+// strange describes what is wrong with an entry of a folder that goes.
 func strange(o *op, now *filetree.Entry) string {
 	if o == nil {
 		return difference(nil, now)

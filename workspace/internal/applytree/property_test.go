@@ -128,7 +128,7 @@ func TestAFaultIsUndoneForEveryTree(t *testing.T) {
 		b := drawBench(rt)()
 		var err error
 		failAt(rapid.IntRange(1, 20).Draw(rt, "fault"), func() { _, err = b.apply(true) })
-		began := lies(b.work + "/" + string(applying))
+		began := pathExists(b.work + "/" + string(applying))
 		recoverAll(rt, b)
 		if err != nil {
 			wholly(rt, b, true, began)
@@ -147,7 +147,7 @@ func TestACrashIsRecoveredForEveryTree(t *testing.T) {
 		if died {
 			dieAt(rapid.IntRange(1, 10).Draw(rt, "crash again"), func() { _, _, _ = Recover(b.root, b.work) })
 		}
-		began := lies(b.work + "/" + string(applying))
+		began := pathExists(b.work + "/" + string(applying))
 		recoverAll(rt, b)
 		wholly(rt, b, allOrNothing, began)
 		b.nothingLost(rt, contents)

@@ -14,10 +14,10 @@ import (
 	"github.com/drover-agents/drover/workspace/internal/filetree"
 )
 
-// Recover ends what a crash cut short in [Apply] or in Recover itself, and reports whether there was
-// something. An ordinary plan is brought to its end. One that is all or nothing is undone, because nobody
-// was told that it succeeded, and because all that takes is still in the file system: the tree is then
-// wholly as before, or, if only tidying up was left, wholly as wanted.
+// Recover handles a crash in [Apply] or in Recover itself, and reports whether there was one. It finishes an
+// ordinary plan. It undoes a plan that is all or nothing: Apply did not report its success, and the file system
+// still has everything for that. The tree is then wholly as before, or, if only the cleanup was left, wholly as
+// wanted.
 func Recover(root *filetree.Root, work string) (Result, bool, error) {
 	return reopen(root, work, (*run).resume)
 }
@@ -72,8 +72,7 @@ func (r *run) resume() (Result, error) {
 	return r.execute()
 }
 
-// checkStaged leaves a path alone for which the staged content did not survive. What was there before is
-// put back.
+// checkStaged leaves a path alone if its staged content did not survive, and puts the earlier entry back.
 func (r *run) checkStaged(o *op) error {
 	if o.Hash == "" || !isKind(o.Want, filetree.File) || !r.staged(o) || r.pulled(o) {
 		return nil

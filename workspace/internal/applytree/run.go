@@ -31,9 +31,9 @@ type run struct {
 	j       *journal
 	state   state
 	hold    bool // the journal stays when all is applied
-	// again says that a crash came before: each operation may have been done already.
+	// again means that a crash came before: each operation may have been done already.
 	again bool
-	// back says that the plan is being undone.
+	// back means that the plan is being undone.
 	back  bool
 	notes []note
 	ops   map[string]*op
@@ -79,7 +79,7 @@ func (r *run) aside(p string) string {
 	return path.Join(r.prefix+"aside", strings.TrimPrefix(r.j.Aside, "aside/"), p)
 }
 
-// named is where people find what lies aside when all is done.
+// named is the final path of an entry that was put aside, for people.
 func (r *run) named(p string) string {
 	return filepath.Join(r.work.Dir(), filepath.FromSlash(r.j.Aside), filepath.FromSlash(p))
 }
@@ -131,8 +131,8 @@ func (r *run) surprise(path, reason, aside string) error {
 	return nil
 }
 
-// trouble is an operation that failed. What was staged for the path goes aside, so that it is not lost, and
-// what was displaced comes back, if it can.
+// trouble handles an operation that failed. The staged entry of the path goes aside, so that it is not lost, and the
+// displaced one comes back, if it can.
 func (r *run) trouble(o *op, err error) error {
 	if r.j.AllOrNothing {
 		return fmt.Errorf("applytree: %q: %w", o.Path, err)
@@ -145,13 +145,13 @@ func (r *run) trouble(o *op, err error) error {
 		}
 	}
 	if o.Displace && r.exists(r.scratch, r.aside(o.Path)) {
-		_ = r.scratch.MoveNew(r.aside(o.Path), r.root, o.Path) // else it stays aside, where all that goes lies
+		_ = r.scratch.MoveNew(r.aside(o.Path), r.root, o.Path) // else it stays aside
 	}
 	r.note(n)
 	return nil
 }
 
-// keep moves something aside that has no place reserved there, and returns where people find it.
+// keep moves an entry aside under a free name, and returns its path for people.
 func (r *run) keep(from *filetree.Root, what, p string) (string, error) {
 	for n := 1; ; n++ {
 		name := path.Join(".drover-conflict-"+strconv.Itoa(n), p)
@@ -203,13 +203,13 @@ func (r *run) each(backwards bool, do func(o *op) error) error {
 	return nil
 }
 
-// result says what was done.
+// result returns what was done.
 func (r *run) result() Result {
 	res := Result{Undone: r.state == undone}
 	failed, seen := map[string]bool{}, map[Conflict]bool{}
 	for _, n := range append(slices.Clone(r.j.Notes), r.notes...) {
 		failed[n.Path] = failed[n.Path] || n.Failed
-		if n.Aside != "" && !lies(n.Aside) {
+		if n.Aside != "" && !pathExists(n.Aside) {
 			n.Aside = ""
 		}
 		if !seen[n.Conflict] {
@@ -223,13 +223,13 @@ func (r *run) result() Result {
 			res.Done = append(res.Done, o.Path)
 		}
 	}
-	if dir := r.named("."); lies(dir) {
+	if dir := r.named("."); pathExists(dir) {
 		res.Aside = dir
 	}
 	return res
 }
 
-func lies(path string) bool {
+func pathExists(path string) bool {
 	_, err := os.Lstat(path)
 	return err == nil
 }

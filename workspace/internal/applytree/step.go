@@ -21,11 +21,11 @@ var ErrSurprise = errors.New("applytree: the tree is not as the plan expects it"
 // ErrUnfinished is returned by [Apply] if the work folder has the journal of a plan that was cut short.
 var ErrUnfinished = advice.Wrap(errors.New("applytree: an earlier plan was cut short"), "call Recover")
 
-// A Step says what one path shall be. If a folder goes, the plan has a step for everything in it, too:
-// what is there beyond that counts as a surprise.
+// A Step is the wanted state of one path. If a folder goes, the plan also has a step for everything in it: other
+// entries there count as surprises.
 type Step struct {
 	Path string
-	// Want is what shall be there; nil means nothing. Files, folders, links and pipes can be made.
+	// Want is the wanted entry; nil means nothing. Files, folders, links and pipes can be made.
 	Want *filetree.Entry
 	// Write writes the content of a file. Nil means that the content is right as it is, and only the
 	// rest is set; the file stays the same inode.
@@ -35,8 +35,8 @@ type Step struct {
 	Hash string
 	// Link is another path of the plan or of the tree: the file is a hard link to it.
 	Link string
-	// From is a path of the plan where the very file lies at the moment: it is moved. Write is needed
-	// all the same, for the case that somebody touched it. Empty means that it was not moved.
+	// From is a path of the plan where the file is now: it is moved. Write is needed all the same, in case the file
+	// was touched. Empty means that it was not moved.
 	From string
 	// Expect is what is there now, as the planner saw it; nil means nothing.
 	Expect *filetree.Entry
@@ -50,17 +50,17 @@ type Options struct {
 	// Hold leaves a plan that is all or nothing open when it is applied, so that several of them can
 	// count together: [Commit] makes it final, and [Recover] undoes it.
 	Hold bool
-	// Work is a folder outside of the tree for the journal, for staged files, and for what is put aside.
+	// Work is a folder outside of the tree for the journal, for staged files, and for entries that are put aside.
 	// It is made if it is missing. On another file system than the tree, everything costs a copy.
 	Work string
 }
 
-// Result says what became of a plan.
+// Result is what became of a plan.
 type Result struct {
 	// Done are the paths that are as wanted, sorted.
 	Done []string
-	// Conflicts are the surprises, and what could not be done, sorted by path. A path that was done all the
-	// same, with the surprise put aside, is in both lists.
+	// Conflicts are the surprises and the failed paths, sorted by path. A path that was done all the same, with the
+	// surprise put aside, is in both lists.
 	Conflicts []Conflict
 	// Aside is the folder with everything that was taken out of the tree, under its path. Empty if
 	// nothing was.
@@ -72,7 +72,7 @@ type Result struct {
 // A Conflict is a path with which something is wrong.
 type Conflict struct {
 	Path, Reason string
-	// Aside is where the side lies that is not in the tree. Empty if there is no such side.
+	// Aside is the path of the side that is not in the tree. Empty if there is no such side.
 	Aside string
 }
 
@@ -106,7 +106,7 @@ func (s *Step) problem() string {
 	case s.Want == nil:
 		return ""
 	case s.Link != "" && (s.Want.Kind != filetree.File || !validPath(s.Link)):
-		return "links what is no file"
+		return "is a hard link but not a file"
 	case s.Want.Kind == filetree.File && s.Write == nil && s.Link == "" && !isKind(s.Expect, filetree.File):
 		return "has no content"
 	case s.From != "" && (s.Want.Kind != filetree.File || s.Write == nil):

@@ -59,8 +59,8 @@ func (r *run) undo() error {
 	return r.clean(undone)
 }
 
-// replaced reports an error that no further attempt would fix: another program took the place, or the folder
-// that it is in. What was to be put there stays aside.
+// replaced reports an error that no further attempt would fix: another program took the path, or the folder that it
+// is in. The entry for the path stays aside.
 func replaced(err error) bool { return filetree.Absent(err) || errors.Is(err, filetree.ErrKind) }
 
 // returned reports whether what an op displaced is where it was.
@@ -99,7 +99,7 @@ func (r *run) freeStage() (string, error) {
 	}
 }
 
-// takeOut moves what place put into the tree back to the stage, or what somebody put there instead.
+// takeOut moves the entry of moveIn, or another that replaced it, back to the stage.
 func (r *run) takeOut(o *op) error {
 	if o.Stage == "" || r.staged(o) || r.returned(o) {
 		return nil
@@ -160,7 +160,7 @@ func (r *run) moveBack(o *op) error {
 	return r.root.SetMeta(at(&o.Staged, o.From))
 }
 
-// intoFree puts something back. What is in its place goes aside.
+// intoFree puts an entry back. An entry at its path goes aside.
 func (r *run) intoFree(p string, put func() error) error {
 	err := put()
 	for try := 0; errors.Is(err, fs.ErrExist) && try < 100; try++ {

@@ -17,7 +17,7 @@ import (
 const (
 	// small files are read and written; nothing is quicker for them.
 	small = 64 << 10
-	// piece is how much is copied before somebody looks whether the context has ended.
+	// piece is how much is copied between two checks of the context.
 	piece = 64 << 20
 )
 
@@ -26,7 +26,7 @@ type clonable struct{ not sync.Map } // [2]uint64 to true
 
 var buffers = sync.Pool{New: func() any { return new([small]byte) }}
 
-// copyContent copies what the file has now, and not what somebody adds meanwhile.
+// copyContent copies the present content of the file, without later additions.
 func (c *copying) copyContent(ctx context.Context, dst, src *os.File, e filetree.Entry) error {
 	switch {
 	case e.Size == 0:
@@ -40,8 +40,8 @@ func (c *copying) copyContent(ctx context.Context, dst, src *os.File, e filetree
 	return copyData(ctx, dst, src, e.Size)
 }
 
-// isSparse reports whether a file has less on disk than its size says. The holes of one with a few blocks
-// are not worth the look.
+// isSparse reports whether a file has less on disk than its size. The holes of a file with a few blocks are not
+// worth the effort.
 func isSparse(f *os.File, size int64) bool {
 	const block, few = 4096, 4 * 4096
 	if size <= few {
@@ -82,7 +82,7 @@ func (c *clonable) clone(dst, src *os.File, e filetree.Entry) (bool, error) {
 	return true, dst.Truncate(e.Size)
 }
 
-// copyData copies what lies between the holes.
+// copyData copies the data between the holes.
 func copyData(ctx context.Context, dst, src *os.File, size int64) error {
 	for at := int64(0); at < size; {
 		start, err := unix.Seek(int(src.Fd()), at, unix.SEEK_DATA)
@@ -119,7 +119,7 @@ func extend(dst *os.File, size int64) error {
 	return dst.Truncate(size)
 }
 
-// copyRange copies a range to the same place. It reports false at the end of the file.
+// copyRange copies a range to the same offset. It reports false at the end of the file.
 func copyRange(ctx context.Context, dst, src *os.File, from, to int64) (bool, error) {
 	for from < to && ctx.Err() == nil {
 		n, err := copyPiece(dst, src, from, min(to-from, piece))

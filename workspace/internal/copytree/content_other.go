@@ -15,9 +15,9 @@ import (
 
 type clonable struct{}
 
-// copyContent copies what the file has now, and not what somebody adds meanwhile.
+// copyContent copies the present content of the file, without later additions.
 func (c *copying) copyContent(ctx context.Context, dst, src *os.File, e filetree.Entry) error {
-	const piece = 64 << 20 // before somebody looks whether the context has ended
+	const piece = 64 << 20 // between two checks of the context
 	for left := e.Size; left > 0 && ctx.Err() == nil; {
 		n, err := io.CopyN(dst, src, min(left, piece))
 		if errors.Is(err, io.EOF) {

@@ -31,7 +31,7 @@ const (
 	mostWorkers = 8
 )
 
-// A Summary tells what was copied.
+// A Summary describes what was copied.
 type Summary struct {
 	Files, Folders, Links int
 	// Bytes is the size of all files; one with several names counts once.
@@ -49,8 +49,8 @@ type copying struct {
 	pairs clonable
 }
 
-// Copy copies everything to a path of dst, where nothing may be. The Summary has at most that many paths.
-// What is half copied after an error is for the caller to remove.
+// Copy copies everything to a path of dst, which must not exist. The Summary has at most that many paths. After an
+// error, the caller removes the partial copy.
 func (p *Plan) Copy(ctx context.Context, dst *filetree.Root, to string, most int) (Summary, error) {
 	c := &copying{plan: p, dst: dst, to: to}
 	c.bytes.Store(p.bytes)
@@ -152,7 +152,7 @@ func (c *copying) copyItem(ctx context.Context, it *item) error {
 	return c.copyFile(ctx, src, it)
 }
 
-// sourceError says what became of a file that can no longer be opened.
+// sourceError is the error of a file that can no longer be opened.
 func sourceError(it *item, err error) error {
 	if exchanged(err) {
 		return &Refusal{it.rel, "was exchanged while it was copied", "let nobody change the host's files meanwhile, or exclude it", err}
@@ -188,8 +188,8 @@ func (c *copying) copyLink(it *item) error {
 	return c.setMeta(c.at(it), it.entry)
 }
 
-// joinNames gives the copies of files their further names. If the first name has disappeared, the next
-// existing one takes its place: a file with many names is copied once, even if one is removed meanwhile.
+// joinNames gives the copies of files their further names. If the first name has disappeared, the next existing one
+// replaces it: a file with many names is copied once, even if one is removed meanwhile.
 func (c *copying) joinNames(ctx context.Context) error {
 	heirs := map[*item]*item{}
 	for _, it := range c.plan.items {

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package copytree copies a file or a folder from one rooted handle into another, in two steps: a [Plan]
-// looks at everything, refuses what must not be copied and counts the bytes; then [Plan.Copy] copies it,
-// with several workers. Nothing is written before the plan is whole.
+// Package copytree copies a file or a folder from one rooted handle into another, in two steps. A [Plan] reads all
+// entries, refuses those that must not be copied and counts the bytes. Then [Plan.Copy] copies them, with several
+// workers. Nothing is written before the plan is complete.
 //
-// Both sides are reached through [filetree.Root] alone. Somebody who exchanges a folder of the source for
-// a link while it is copied makes the copy fail, and never makes it read what the link leads to. A file
-// that changes meanwhile is copied as it is read; one that disappears is left out.
+// Both sides are reached only through [filetree.Root]. If a folder of the source is exchanged for a link while it is
+// copied, the copy fails, and never reads the target of the link. A file that changes meanwhile is copied as it is
+// read; one that disappears is left out.
 //
-// Copied are bytes, permissions, and times to the nanosecond, of folders too; links as links; names of
-// one file as names of one file; holes as holes. Owners and extended attributes are not: the copy belongs
-// to the user who makes it.
+// The copy has bytes, permissions, and times to the nanosecond, of folders too; links as links; names of one file as
+// names of one file; holes as holes. Owners and extended attributes are not copied: the copy belongs to the user who
+// makes it.
 package copytree

@@ -4,7 +4,7 @@ package copytree
 
 import "fmt"
 
-// A Refusal says what must not be copied. Path is relative to the source and empty for the source itself.
+// A Refusal is an entry that must not be copied. Path is relative to the source and empty for the source itself.
 type Refusal struct {
 	Path, Reason, Next string
 	Err                error
@@ -23,7 +23,7 @@ func (e *Refusal) Advice() string { return e.Next }
 
 func (e *Refusal) Unwrap() error { return e.Err }
 
-// TooLarge says that there are more bytes than may be copied.
+// TooLarge means that there are more bytes than may be copied.
 type TooLarge struct{ Bytes, Limit int64 }
 
 func (e *TooLarge) Error() string {

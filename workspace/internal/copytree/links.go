@@ -19,8 +19,8 @@ import (
 // more copies than there is room for.
 const maxFollowed = 10_000
 
-// follow adds what a link leads to, in the place of the link. above are the folders in which it was found,
-// the nearest last: one that leads back to them would never end.
+// follow replaces a link by its target. above are the folders in which it was found, the nearest last: a link that
+// leads back to them would never end.
 func (p *Plan) follow(ctx context.Context, link *item, above []Source) error {
 	target, err := p.opts.Follow(filepath.Join(link.root.Dir(), filepath.FromSlash(link.entry.Path)))
 	if errors.Is(err, fs.ErrNotExist) && p.globs.SkipsEntry(link.rel, false) {

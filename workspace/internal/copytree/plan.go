@@ -59,10 +59,10 @@ type item struct {
 	gone  bool           // it disappeared before it was copied
 }
 
-// isSetID reports the bits that lend somebody else's rights.
+// isSetID reports the bits that lend the rights of another user.
 func isSetID(perm fs.FileMode) bool { return perm&(fs.ModeSetuid|fs.ModeSetgid) != 0 }
 
-// NewPlan looks at the source. It fails with a [Refusal] or with [TooLarge], or with what the system says.
+// NewPlan reads the source. It fails with a [Refusal], with [TooLarge], or with an error of the system.
 func NewPlan(ctx context.Context, src Source, opts Options) (*Plan, error) {
 	globs, err := pathglob.New(opts.Include, opts.Exclude)
 	if err != nil {
@@ -94,7 +94,7 @@ func (p *Plan) look(ctx context.Context, src Source) error {
 		}
 		return p.checkLinks()
 	}
-	if top.Kind == filetree.Link { // which nobody would check
+	if top.Kind == filetree.Link { // which would not be checked
 		return &Refusal{"", "is a link, or became one while it was looked at", "mount what it leads to", nil}
 	}
 	if p.globs.SkipsEntry(path.Base(src.Path), false) {
@@ -150,7 +150,7 @@ func (p *Plan) walk(ctx context.Context, src Source, at string, above []Source) 
 	return nil
 }
 
-// skips reports what is left out before it is looked at. What a followed link leads to may be a file or a
+// skips reports entries that are left out before they are read. The target of a followed link may be a file or a
 // folder, for which the globs differ.
 func (p *Plan) skips(rel string, kind filetree.Kind) bool {
 	if kind == filetree.Link && p.opts.Follow != nil {

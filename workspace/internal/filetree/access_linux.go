@@ -13,8 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// modes is held for writing while permissions are wider than they should be, so that nobody in this
-// process takes them for the true ones, and for reading by everybody who looks.
+// modes is held for writing while permissions are wider than they should be, so that no goroutine takes them for the
+// true ones, and for reading by every reader.
 var modes sync.RWMutex
 
 // The rights that an owner needs.
@@ -65,8 +65,8 @@ type widened []struct {
 	mode uint32
 }
 
-// give allows what is needed as far as the folders are this user's. What it cannot give the operation
-// will miss, and say so.
+// give widens permissions as needed, of folders that belong to this user. Otherwise the operation fails with its own
+// error.
 func (w *widened) give(n need) {
 	if n.root.strict {
 		return

@@ -53,7 +53,7 @@ func (r *Root) mkdirAll(path string, perm fs.FileMode) error {
 	if !errors.Is(err, fs.ErrExist) {
 		return err
 	}
-	if e, err = r.lstat(path); err != nil { // somebody else made something meanwhile
+	if e, err = r.lstat(path); err != nil { // another process made something meanwhile
 		return err
 	}
 	return isFolder(e)
@@ -69,7 +69,7 @@ func isFolder(e Entry) error {
 	return fs.ErrExist
 }
 
-// Symlink makes a symbolic link. Its target is text, which nobody follows here.
+// Symlink makes a symbolic link. Its target is text, and is not followed.
 func (r *Root) Symlink(target, path string) error {
 	return below("symlink", path, func(path string) error { return r.symlink(target, path) })
 }

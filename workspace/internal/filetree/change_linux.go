@@ -12,9 +12,9 @@ import (
 )
 
 // change runs an operation on a name in its folder.
-func (r *Root) change(path string, op func(p place) error, more ...need) error {
+func (r *Root) change(path string, op func(p heldName) error, more ...need) error {
 	return try(func() error {
-		p, err := r.place(path)
+		p, err := r.hold(path)
 		if err != nil {
 			return err
 		}
@@ -24,7 +24,7 @@ func (r *Root) change(path string, op func(p place) error, more ...need) error {
 }
 
 func (r *Root) create(path string) (f *os.File, err error) {
-	err = r.change(path, func(p place) error {
+	err = r.change(path, func(p heldName) error {
 		fd, err := again(func() (int, error) {
 			return unix.Openat(p.dir, p.name, unix.O_RDWR|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
 		})
@@ -41,21 +41,21 @@ func (r *Root) create(path string) (f *os.File, err error) {
 }
 
 func (r *Root) mkdir(path string, perm fs.FileMode) error {
-	return r.change(path, func(p place) error { return unix.Mkdirat(p.dir, p.name, modeOf(perm)) })
+	return r.change(path, func(p heldName) error { return unix.Mkdirat(p.dir, p.name, modeOf(perm)) })
 }
 
 func (r *Root) symlink(target, path string) error {
-	return r.change(path, func(p place) error { return unix.Symlinkat(target, p.dir, p.name) })
+	return r.change(path, func(p heldName) error { return unix.Symlinkat(target, p.dir, p.name) })
 }
 
 func (r *Root) mkfifo(path string, perm fs.FileMode) error {
-	return r.change(path, func(p place) error { return unix.Mknodat(p.dir, p.name, unix.S_IFIFO|modeOf(perm), 0) })
+	return r.change(path, func(p heldName) error { return unix.Mknodat(p.dir, p.name, unix.S_IFIFO|modeOf(perm), 0) })
 }
 
 func (r *Root) link(old, path string) error {
 	dir, _ := split(old)
-	return r.change(path, func(p place) error {
-		from, err := r.place(old)
+	return r.change(path, func(p heldName) error {
+		from, err := r.hold(old)
 		if err != nil {
 			return err
 		}
@@ -65,8 +65,8 @@ func (r *Root) link(old, path string) error {
 }
 
 func (r *Root) rename(old string, to *Root, path string, replace bool) error {
-	return to.change(path, func(p place) error {
-		from, err := r.place(old)
+	return to.change(path, func(p heldName) error {
+		from, err := r.hold(old)
 		if err != nil {
 			return err
 		}
@@ -79,7 +79,7 @@ func (r *Root) rename(old string, to *Root, path string, replace bool) error {
 }
 
 // renameOver replaces also a file by a folder, and an empty folder by a file, by way of an exchange.
-func renameOver(from, to place) error {
+func renameOver(from, to heldName) error {
 	err := unix.Renameat(from.dir, from.name, to.dir, to.name)
 	switch {
 	case err == nil:
@@ -100,12 +100,12 @@ func renameOver(from, to place) error {
 	return nil
 }
 
-func exchange(a, b place) error {
+func exchange(a, b heldName) error {
 	return unix.Renameat2(a.dir, a.name, b.dir, b.name, unix.RENAME_EXCHANGE)
 }
 
 // dropTwin removes the old name if both names were the same file's: then the kernel has done nothing.
-func dropTwin(from, to place) error {
+func dropTwin(from, to heldName) error {
 	var a, b unix.Stat_t
 	if unix.Fstatat(from.dir, from.name, &a, unix.AT_SYMLINK_NOFOLLOW) != nil || a.Nlink < 2 {
 		return nil
@@ -125,7 +125,7 @@ func sameFolder(a, b int) bool {
 }
 
 // renameNew looks first only where the file system cannot do both at once.
-func renameNew(from, to place) error {
+func renameNew(from, to heldName) error {
 	err := unix.Renameat2(from.dir, from.name, to.dir, to.name, unix.RENAME_NOREPLACE)
 	if !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.ENOSYS) {
 		return err
@@ -141,7 +141,7 @@ func renameNew(from, to place) error {
 }
 
 func (r *Root) remove(path string) error {
-	return r.change(path, func(p place) error {
+	return r.change(path, func(p heldName) error {
 		err := unlink(p.dir, p.name)
 		if errors.Is(err, unix.EISDIR) {
 			return unix.Unlinkat(p.dir, p.name, unix.AT_REMOVEDIR)
@@ -150,10 +150,10 @@ func (r *Root) remove(path string) error {
 	})
 }
 
-// unlink removes what is no folder. For folders it fails with EISDIR.
+// unlink removes an entry that is not a folder. For folders it fails with EISDIR.
 func unlink(dir int, name string) error {
 	err := unix.Unlinkat(dir, name, 0)
-	if !errors.Is(err, unix.EPERM) { // which is what other systems say of folders
+	if !errors.Is(err, unix.EPERM) { // the error of other systems for folders
 		return err
 	}
 	var st unix.Stat_t

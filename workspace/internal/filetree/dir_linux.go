@@ -28,7 +28,7 @@ type lister struct {
 // A span is where a name begins and ends.
 type span struct{ from, to int }
 
-// unread stands for attributes that even the owner cannot read just so. No attributes are encoded so.
+// unread means attributes that the owner cannot read without wider permissions. No encoded attributes equal it.
 const unread = "\xff"
 
 // share is how many entries are worth a goroutine.
@@ -46,7 +46,7 @@ func newLister(attrs bool) *lister {
 	return l
 }
 
-// list looks at the entries of a folder, sorted by name. What disappears meanwhile is left out.
+// list returns the entries of a folder, sorted by name. Entries that disappear meanwhile are left out.
 func (l *lister) list(r *Root, dir string) (entries []Entry, err error) {
 	err = try(func() error {
 		fd, err := openBeneath(r.fd, dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOATIME)
@@ -70,8 +70,8 @@ func (l *lister) list(r *Root, dir string) (entries []Entry, err error) {
 	return entries, nil
 }
 
-// readSecrets looks again, with more rights, at entries of which something could not be read. What is
-// somebody else's secret stays out.
+// readSecrets reads again, with more rights, entries of which something could not be read. Secrets of other users
+// stay out.
 func (r *Root) readSecrets(entries []Entry) {
 	for i := range entries {
 		if entries[i].Xattrs != unread {

@@ -27,7 +27,7 @@ func (k Kind) Type() fs.FileMode {
 	return [...]fs.FileMode{0, fs.ModeDir, fs.ModeSymlink, fs.ModeNamedPipe, fs.ModeSocket, fs.ModeDevice}[k]
 }
 
-// KindOf is the kind that a mode tells.
+// KindOf returns the kind of a mode.
 func KindOf(mode fs.FileMode) Kind {
 	switch {
 	case mode.IsRegular():
@@ -62,24 +62,24 @@ type Entry struct {
 	// Xattrs are the extended attributes of the user namespace, encoded so that equal ones are equal.
 	// Empty means none, and also that the system has none.
 	Xattrs string
-	// Stamp tells whether somebody touched the entry since.
+	// Stamp shows whether the entry was touched since.
 	Stamp Stamp
 }
 
-// A Stamp changes whenever an entry is written, replaced, or given other attributes, and nobody can set it
-// back. Two writes within one tick of the clock may leave the same stamp; see [Racy].
+// A Stamp changes whenever an entry is written, replaced, or given other attributes, and cannot be set back. Two
+// writes within one tick of the clock may leave the same stamp; see [Racy].
 type Stamp struct {
 	Dev, Ino, Links uint64
 	// Changed is the time of the last change of the inode, in nanoseconds since 1970.
 	Changed int64
 }
 
-// Same reports whether two entries are alike in all that can be put back: content left aside, everything
-// but the path and the stamp.
+// Same reports whether two entries have equal restorable metadata: everything but the content, the path and the
+// stamp.
 func (e Entry) Same(other Entry) bool {
 	e.Path, e.Stamp = other.Path, other.Stamp
 	return e == other
 }
 
-// Untouched reports whether nobody touched the entry between the two looks at it.
+// Untouched reports whether the entry was not touched between the two reads.
 func (e Entry) Untouched(later Entry) bool { return e == later }

@@ -20,7 +20,7 @@ func (r *Root) open(dir string) (err error) {
 	return err
 }
 
-// close waits until nobody uses the descriptor, whose number may be another file's next.
+// close waits until the descriptor is unused: the system reuses its number for other files.
 func (r *Root) close() error {
 	modes.Lock()
 	defer modes.Unlock()
@@ -81,8 +81,8 @@ func openBeneath(dir int, path string, flags int) (int, error) {
 
 func duplicate(fd int) (int, error) { return unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0) }
 
-// movedAway reports that somebody moved a folder of a path out of the root while the kernel went along it.
-// The path is tried again; in the end it is not there.
+// movedAway reports that a folder of a path was moved out of the root while the kernel resolved the path. It is
+// tried again; in the end it does not exist.
 func movedAway(err error) bool { return errors.Is(err, unix.EXDEV) || errors.Is(err, unix.EAGAIN) }
 
 const maxMoves = 10
@@ -104,7 +104,7 @@ func openPart(dir int, path string, flags int) (int, error) {
 	case errors.Is(err, unix.ENOSYS):
 		noOpenat2.Store(true)
 		return openSteps(dir, path, flags)
-	case errors.Is(err, unix.EPERM): // by a filter of system calls, or truly: then it says so again
+	case errors.Is(err, unix.EPERM): // by a filter of system calls, or truly: then it is returned again
 		return openSteps(dir, path, flags)
 	}
 	return fd, err
@@ -144,23 +144,23 @@ func openName(dir int, name string, flags int) (int, error) {
 	return fd, err
 }
 
-// A place is a name in a folder that is held open.
-type place struct {
+// A heldName is a name in a folder that is held open.
+type heldName struct {
 	dir  int
 	name string
 	root int // the root's own descriptor, which stays open
 }
 
-func (r *Root) place(path string) (place, error) {
+func (r *Root) hold(path string) (heldName, error) {
 	dir, name := split(path)
 	if dir == "." {
-		return place{dir: r.fd, name: name, root: r.fd}, nil
+		return heldName{dir: r.fd, name: name, root: r.fd}, nil
 	}
 	fd, err := openBeneath(r.fd, dir, unix.O_PATH|unix.O_DIRECTORY)
-	return place{dir: fd, name: name, root: r.fd}, err
+	return heldName{dir: fd, name: name, root: r.fd}, err
 }
 
-func (p place) close() {
+func (p heldName) close() {
 	if p.dir != p.root {
 		_ = unix.Close(p.dir)
 	}

@@ -19,7 +19,7 @@ func (r *Root) lstat(path string) (Entry, error) {
 	if !errors.Is(err, unix.EACCES) {
 		return e, err
 	}
-	attrs, _ := r.xattrs(path) // none, if they are somebody else's secret
+	attrs, _ := r.xattrs(path) // none, if they are the secret of another user
 	e, err = r.look(path, false, need{r, dir, toPass})
 	e.Xattrs = attrs
 	return e, err
@@ -68,7 +68,7 @@ var noName byte
 const wanted = unix.STATX_TYPE | unix.STATX_MODE | unix.STATX_NLINK | unix.STATX_UID | unix.STATX_GID |
 	unix.STATX_MTIME | unix.STATX_CTIME | unix.STATX_INO | unix.STATX_SIZE
 
-// statx takes the name as it stands in a list of names, so that nothing has to be copied.
+// statx takes the name as it is in a list of names, so that nothing has to be copied.
 func statx(dir int, name *byte, flags int, st *unix.Statx_t) error {
 	for {
 		_, _, errno := unix.Syscall6(unix.SYS_STATX, uintptr(dir), uintptr(unsafe.Pointer(name)), uintptr(flags),
@@ -83,7 +83,7 @@ func statx(dir int, name *byte, flags int, st *unix.Statx_t) error {
 	}
 }
 
-// entry translates what the kernel says.
+// entry translates the data of the kernel.
 func entry(st *unix.Statx_t, path string) Entry {
 	e := Entry{
 		Path: path, Kind: kindOf(st.Mode), Perm: permOf(st.Mode), ModTime: nanos(st.Mtime), UID: st.Uid, GID: st.Gid,
@@ -97,8 +97,8 @@ func entry(st *unix.Statx_t, path string) Entry {
 	return e
 }
 
-// nanos stops at the first and the last time that nanoseconds can tell, in 1677 and 2262. File systems have
-// later ones, and everybody can give them to a file.
+// nanos is bounded by the first and the last time of an int64 of nanoseconds, in 1677 and 2262. File systems have
+// later ones, and every user can give them to a file.
 func nanos(t unix.StatxTimestamp) int64 {
 	const second = 1_000_000_000
 	switch {
@@ -206,9 +206,9 @@ func (r *Root) lookOpen(fd int, path string) (e Entry, err error) {
 	return e, err
 }
 
-// openRegular looks before it opens, since opening a pipe or a device is an event for somebody.
+// openRegular checks the kind before it opens: opening a pipe or a device affects other processes.
 func (r *Root) openRegular(path string) (int, Entry, error) {
-	p, err := r.place(path)
+	p, err := r.hold(path)
 	if err != nil {
 		return -1, Entry{}, err
 	}
@@ -230,7 +230,7 @@ func (r *Root) openRegular(path string) (int, Entry, error) {
 }
 
 // openReading opens a file without a trace in its access time, where that is allowed.
-func openReading(p place, e Entry) (int, error) {
+func openReading(p heldName, e Entry) (int, error) {
 	const flags = unix.O_RDONLY | unix.O_NONBLOCK
 	if uid := os.Geteuid(); uid == 0 || uid == int(e.UID) {
 		fd, err := openName(p.dir, p.name, flags|unix.O_NOATIME)

@@ -55,7 +55,7 @@ func setMetaOf(fd int, now, want Entry) error {
 	return setTime(fd, want.ModTime)
 }
 
-// setOwner reports whether it changed something. Not to be allowed is no error.
+// setOwner reports whether it changed something. A missing permission is not an error.
 func setOwner(fd int, now, want Entry) (bool, error) {
 	uid, gid := int(want.UID), int(want.GID)
 	if now.UID == want.UID {

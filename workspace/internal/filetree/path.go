@@ -17,7 +17,7 @@ var ErrPath = errors.New("not a path below the root")
 // ErrLink is why a path is refused of which a folder is a symbolic link.
 var ErrLink = errors.New("a folder of the path is a link")
 
-// ErrNotFile is why something is refused that is no regular file.
+// ErrNotFile means that an entry is not a regular file.
 var ErrNotFile = errors.New("not a regular file")
 
 // ErrKind is why metadata are refused that belong to an entry of another kind.
@@ -85,12 +85,12 @@ func Holds(dir, name string) bool {
 	return err == nil && filepath.IsLocal(rel)
 }
 
-// Absent reports an error that says that a path leads to nothing, or through something that is no folder.
+// Absent reports whether an error means that a path leads to nothing, or through an entry that is not a folder.
 func Absent(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) || errors.Is(err, ErrLink)
 }
 
-// failed says which operation on which path went wrong.
+// failed adds the operation and the path to an error.
 func failed(op, path string, err error) error {
 	switch {
 	case err == nil:

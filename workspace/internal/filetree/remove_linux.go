@@ -10,14 +10,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// removeAttempts bounds how often a folder is emptied into which somebody still writes.
+// removeAttempts bounds how often a folder is emptied while other processes write into it.
 const removeAttempts = 5
 
-// maxHeld is how many levels of folders are held open at once. What lies deeper is moved up first.
+// maxHeld is how many levels of folders are held open at once. Deeper folders are moved up first.
 const maxHeld = 64
 
 func (r *Root) removeAll(path string) error {
-	return gone(r.change(path, func(p place) error {
+	return gone(r.change(path, func(p heldName) error {
 		rm := remover{prefix: ".moved-" + rand.Text() + "-"}
 		return rm.remove(p.dir, p.name, 0)
 	}))
@@ -26,11 +26,11 @@ func (r *Root) removeAll(path string) error {
 // remover removes one tree.
 type remover struct {
 	top         int    // the uppermost folder, where deep ones are moved to
-	prefix      string // of a name that nobody has used
+	prefix      string // of unused names
 	moved, done int
 }
 
-func (rm *remover) place(n int) string { return rm.prefix + strconv.Itoa(n) }
+func (rm *remover) movedName(n int) string { return rm.prefix + strconv.Itoa(n) }
 
 // remove removes a name from a folder. It never opens a link.
 func (rm *remover) remove(dir int, name string, depth int) error {
@@ -59,7 +59,7 @@ func (rm *remover) moveUp(dir int, name string) error {
 		widen(fd)
 		_ = unix.Close(fd)
 	}
-	err := unix.Renameat(dir, name, rm.top, rm.place(rm.moved+1))
+	err := unix.Renameat(dir, name, rm.top, rm.movedName(rm.moved+1))
 	if err == nil {
 		rm.moved++
 	}
@@ -90,7 +90,7 @@ func (rm *remover) empty(dir int, name string, depth int) error {
 	}
 	for depth == 0 && rm.done < rm.moved { // which grows while it works
 		rm.done++
-		err = errors.Join(err, rm.remove(fd, rm.place(rm.done), 1))
+		err = errors.Join(err, rm.remove(fd, rm.movedName(rm.done), 1))
 	}
 	return err
 }
@@ -99,11 +99,11 @@ func (rm *remover) empty(dir int, name string, depth int) error {
 func widen(fd int) {
 	var st unix.Stat_t
 	if unix.Fstat(fd, &st) == nil && st.Mode&0o700 != 0o700 {
-		_ = chmod(fd, st.Mode&0o7777|0o700) // removing tells what became of it
+		_ = chmod(fd, st.Mode&0o7777|0o700) // removing returns the error
 	}
 }
 
-// gone forgives that somebody else was faster.
+// gone ignores that the entry is already removed.
 func gone(err error) error {
 	if errors.Is(err, unix.ENOENT) {
 		return nil

@@ -7,13 +7,11 @@ import (
 	"path/filepath"
 )
 
-// A Root is a folder that is held open. Its methods take paths relative to it, with slashes. They refuse
-// paths that climb out, and those of which a folder has become a link. They may be called by several
-// goroutines at once.
+// A Root is a folder that is held open. Its methods take paths relative to it, with slashes. They refuse paths that
+// climb out, and those of which a folder has become a link. They may be called by several goroutines at once.
 //
-// Where permissions stand in the way, and the file or folder belongs to this user, they are widened for
-// the moment and then set back. What was opened like this looks touched, though nothing but the time of
-// its last change differs.
+// If permissions forbid an operation, and the file or folder belongs to this user, they are widened for the moment
+// and then set back. Such an entry looks touched, though only the time of its last change differs.
 type Root struct {
 	dir    string
 	strict bool
@@ -46,7 +44,7 @@ func OpenStrict(dir string) (*Root, error) {
 // Dir is the path by which the folder was opened, absolute.
 func (r *Root) Dir() string { return r.dir }
 
-// Close gives up the handle. What is still at work fails with fs.ErrClosed.
+// Close gives up the handle. Running operations fail with fs.ErrClosed.
 func (r *Root) Close() error { return r.close() }
 
 // Lstat looks at one entry.

@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// stamp adds what only this system tells.
+// stamp adds the fields that only this system has.
 func stamp(e *Entry, info fs.FileInfo) {
 	if st, ok := info.Sys().(*syscall.Stat_t); ok {
 		e.UID, e.GID = st.Uid, st.Gid

@@ -18,9 +18,9 @@ type WalkOptions struct {
 	Exchanges bool
 }
 
-// Walk looks at everything below the root, the root itself left out, and returns it sorted by path: what
-// is in a folder comes after it. What disappears meanwhile is left out. Folders that cannot be read are
-// reported in the error, with all else in the list.
+// Walk returns everything below the root, without the root itself, sorted by path: the entries of a folder follow
+// it. Entries that disappear meanwhile are left out. Folders that cannot be read are reported in the error, with all
+// others in the list.
 func (r *Root) Walk(ctx context.Context, opts *WalkOptions) ([]Entry, error) {
 	var o WalkOptions
 	if opts != nil {

@@ -14,8 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// userXattrs is what the names of those attributes begin with that everybody may give to a file. The
-// others are the system's.
+// userXattrs is the prefix of the attributes that every user may give to a file. The others are the system's.
 const userXattrs = "user."
 
 // maxXattrs bounds the list of names; the kernel's own limit is the same.
@@ -80,7 +79,7 @@ func listXattrs(dir int, name *byte, buf []byte) (int, error) {
 	return n, unlessProc(err)
 }
 
-// unlessProc tells a missing file from a missing /proc, without which attributes cannot be had.
+// unlessProc distinguishes a missing file from a missing /proc, which attributes need.
 func unlessProc(err error) error {
 	if errors.Is(err, unix.ENOENT) && unix.Access("/proc/self/fd", unix.F_OK) != nil {
 		return unix.EOPNOTSUPP

@@ -10,9 +10,8 @@ import (
 var (
 	// ErrNotKept is when a content is asked for that was never put, or was released by all.
 	ErrNotKept = errors.New("this content is not kept")
-	// ErrDamaged is when a content on the disk is not what was put there: somebody else has changed the
-	// files of the store.
-	ErrDamaged = errors.New("this content was changed on the disk by somebody else")
+	// ErrDamaged means that a content on the disk was changed by another program.
+	ErrDamaged = errors.New("this content was changed on the disk by another program")
 	// ErrClosed is when a store is used after Close.
 	ErrClosed = errors.New("the store is closed")
 )
@@ -21,7 +20,7 @@ var (
 type FullError struct {
 	// Size is that of the content, as far as it is known.
 	Size int64
-	// Used is what lies on the disk, of which Limit is the most.
+	// Used is the present use of the disk, of which Limit is the most.
 	Used, Limit int64
 }
 

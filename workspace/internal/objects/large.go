@@ -122,12 +122,12 @@ func (s *Store) hasSize(size int64) bool {
 	return false
 }
 
-// write makes dst equal to src, and tells what was read.
+// write makes dst equal to src, and returns what was read.
 func (s *Store) write(ctx context.Context, dst *os.File, src io.ReaderAt, room *claim) (*reading, error) {
 	buf := newBuffer()
 	defer buf.free()
 	if f, ok := src.(*os.File); ok && s.sys.clone(dst, f) == nil {
-		// What the file is now cannot change any more, and is what is hashed.
+		// The clone cannot change any more, and is hashed.
 		r := newReading(ctx, dst, buf)
 		if err := r.run(); err != nil {
 			return nil, err
@@ -168,7 +168,7 @@ func extent(src io.ReaderAt) (size, data int64) {
 	case *os.File:
 		info, err := src.Stat()
 		if err != nil {
-			return 0, 0 // reading tells why
+			return 0, 0 // reading returns the error
 		}
 		return info.Size(), dataIn(src, info.Size())
 	case interface{ Size() int64 }:
@@ -177,7 +177,7 @@ func extent(src io.ReaderAt) (size, data int64) {
 	return 0, 0
 }
 
-// dataIn is how many bytes of a file are no holes.
+// dataIn is how many bytes of a file are not holes.
 func dataIn(f *os.File, size int64) (data int64) {
 	for at := int64(0); at < size; {
 		start, end, err := fileData(f, at)
@@ -200,7 +200,7 @@ func (s *Store) closeFile(f *file) {
 	}
 }
 
-// removeFile removes a dead content that nobody reads.
+// removeFile removes a dead content without readers.
 func (s *Store) removeFile(f *file) {
 	if s.root.Remove(f.name) == nil {
 		s.give(f.disk)

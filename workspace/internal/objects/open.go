@@ -110,8 +110,8 @@ func (s *Store) openFile(o found) (*fileReader, error) {
 	})}, nil
 }
 
-// WriteTo makes a file have a content, whatever was in it. The file shares blocks with the store where
-// the file system can, and has the holes that the content came with.
+// WriteTo replaces the content of a file. The file shares blocks with the store where the file system can, and has
+// the holes that the content came with.
 func (s *Store) WriteTo(h Hash, dst *os.File) error {
 	o, err := s.find(h)
 	if err != nil {
@@ -159,7 +159,7 @@ func (s *Store) writeLarge(src *os.File, size int64, dst *os.File) error {
 	if info, err := src.Stat(); err != nil || info.Size() != size {
 		return ErrDamaged
 	}
-	if err := dst.Truncate(0); err != nil { // no data where there shall be holes
+	if err := dst.Truncate(0); err != nil { // no data where holes belong
 		return err
 	}
 	if s.sys.clone(dst, src) == nil {

@@ -40,7 +40,7 @@ func (s *Store) putSmall(h Hash, content []byte) error {
 	}
 	s.appending.Lock()
 	defer s.appending.Unlock()
-	if s.hold(h) { // somebody else was faster
+	if s.hold(h) { // another goroutine was faster
 		return nil
 	}
 	size := int64(len(content))
@@ -61,8 +61,8 @@ func (s *Store) putSmall(h Hash, content []byte) error {
 	return nil
 }
 
-// appendLocked writes a content to the end of a pack, and says in the object where it is. A content that
-// cannot be written leaves nothing.
+// appendLocked writes a content to the end of a pack, and sets its position in the object. A failed write leaves
+// nothing.
 func (s *Store) appendLocked(o *object, content []byte) error {
 	p, err := s.packForLocked(o.size)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/drover-agents/drover/advice"
 )
 
-// A buffer holds a small content, and one byte more to see that it is no larger.
+// A buffer holds a small content, and one byte more to detect a larger one.
 type buffer struct{ bytes [maxSmall + 1]byte }
 
 var buffers = sync.Pool{New: func() any { return new(buffer) }}
@@ -32,12 +32,11 @@ func (b *buffer) small(src io.ReaderAt) (content []byte, isSmall bool, err error
 	return nil, false, err
 }
 
-// Put keeps the content of a file, from its start to its end and wherever it was read to, and takes one
-// reference. It answers with the hash and the length of what was read, which is what is kept: a file
-// that changes meanwhile gives some content that it had in parts. The size is that which is expected,
-// and decides nothing but where to begin.
+// Put stores the content of a file, from its start to its end regardless of its offset, and takes one reference. It
+// returns the hash and the length of the stored content. If the file changes meanwhile, the stored content is a mix
+// of its versions. The size is the expected one, and only decides where to begin.
 //
-// It fails with a [*FullError] if there is no room, and keeps nothing then or when the context ends.
+// It fails with a [*FullError] if there is no room. Then, and when the context ends, it stores nothing.
 func (s *Store) Put(ctx context.Context, f *os.File, size int64) (Hash, int64, error) {
 	return s.putFrom(ctx, f, size)
 }

@@ -93,8 +93,8 @@ func (r *reading) piece(end int64) error {
 	return nil
 }
 
-// dataFrom is where the next data begins and ends, seen from an offset. After the last
-// data, both are the end of the content. Where nobody knows, all is data.
+// dataFrom returns where the next data begins and ends, seen from an offset. After the last data, both are the end
+// of the content. Where that is unknown, all is data.
 func dataFrom(src io.ReaderAt, offset int64) (start, end int64, err error) {
 	f, ok := src.(*os.File)
 	if !ok {

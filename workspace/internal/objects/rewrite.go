@@ -8,8 +8,8 @@ import (
 	"slices"
 )
 
-// rewriteHalfDead makes the room of dead contents of a pack free. What cannot be done now is tried again
-// when the next content of the pack dies.
+// rewriteHalfDead reclaims the room of dead contents of a pack. If it fails, it is tried again when the next content
+// of the pack dies.
 func (s *Store) rewriteHalfDead(p *pack) {
 	s.appending.Lock()
 	defer s.appending.Unlock()
@@ -95,8 +95,7 @@ func (s *Store) moveLocked(o *object, content []byte) error {
 	return nil
 }
 
-// cutLocked makes a pack end earlier. Those who read there have been told to look elsewhere or hold
-// reading.
+// cutLocked makes a pack end earlier. Its readers have moved elsewhere or hold reading.
 func (s *Store) cutLocked(p *pack, end int64) {
 	p.reading.Lock()
 	err := p.file.Truncate(end)

@@ -122,7 +122,7 @@ func (s *Store) Release(h Hash) {
 	}
 }
 
-// drop takes a reference, and tells what there is to remove: a file, or a pack that may be rewritten.
+// drop gives up a reference, and returns what is to be removed: a file, or a pack that may be rewritten.
 func (s *Store) drop(h Hash) (*pack, *file) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

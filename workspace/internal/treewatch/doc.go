@@ -1,24 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package treewatch says which paths below a folder may have changed since it was asked last, so that a
-// look at the tree costs what changed and not what there is. It only gives hints: a hint may be wrong, and
-// the entry may have changed again since. What it promises is that nothing is left out: whatever happened
-// in a watched folder before [Watcher.Take] was called is named by it, or it says Overflow.
+// Package treewatch reports which paths below a folder may have changed since the last call, so that the cost of
+// checking a tree depends on its changes and not on its size. It only gives hints: a hint may be wrong, and the
+// entry may have changed again since. It promises completeness: [Watcher.Take] names every change in a watched
+// folder before the call, or reports Overflow.
 //
-// The promise rests on two things. The kernel queues an event before the system call that caused it
-// returns, and the queue is read until it is empty. And each folder is added before it is looked at and read:
-// what happens before is seen, what happens after is told.
+// The promise has two reasons. The kernel queues an event before the system call that caused it returns, and the
+// queue is read until it is empty. And each folder is added before it is read: the reader sees earlier changes, and
+// the kernel reports later ones.
 //
-// Two changes are not told, and the caller has to know of them:
+// Two changes are not reported, and the caller has to handle them:
 //
-//   - Writes through a shared mapping. The opening of the file is told before the first of them, and
-//     Written when the mapping ends, also by the end of its process. In between, [Unwritten] is false:
-//     such a file has to be looked at every time, until it is true. See [Watcher.Settle].
-//   - What is done by another name of the same file. A second name is told where it is made, if that is in
-//     a watched folder, and the first one is not. A file with several names has to be looked at every
-//     time. Names that are made outside of the tree are told for files that were added by
-//     [Watcher.AddFile].
+//   - Writes through a shared mapping. Opened is reported before the first of them, and Written when the mapping
+//     ends, also by the end of its process. In between, [Unwritten] is false: such a file has to be checked every
+//     time, until it is true. See [Watcher.Settle].
+//   - Changes through another name of the same file. A second name is reported where it is made, if that is in a
+//     watched folder, and the first one is not. A file with several names has to be checked every time. Names that
+//     are made outside of the tree are reported for files that were added by [Watcher.AddFile].
 //
-// Network and layered file systems are refused by [New]: there, changes can come by ways that are not
-// told. So are trees in which something else is mounted.
+// [New] refuses network and layered file systems, whose changes are not all reported. It also refuses trees in which
+// something else is mounted.
 package treewatch

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// An event is one of inotify(7). Its name lies in the buffer that was read into.
+// An event is one of inotify(7). Its name is in the buffer that was read into.
 type event struct {
 	number int32
 	mask   uint32
@@ -19,7 +19,7 @@ type event struct {
 
 func (e *event) is(mask uint32) bool { return e.mask&mask != 0 }
 
-// drain reads the queue until it is empty, then removes what was dropped, which is told in turn.
+// drain reads the queue until it is empty, then removes dropped watches, which is reported in turn.
 func (w *Watcher) drain() error {
 	w.added = 0
 	for {
@@ -58,7 +58,7 @@ func (w *Watcher) decode(buf []byte) {
 		if i := bytes.IndexByte(name, 0); i >= 0 {
 			name = name[:i]
 		}
-		w.hear(event{
+		w.handle(event{
 			number: int32(binary.NativeEndian.Uint32(buf)),
 			mask:   binary.NativeEndian.Uint32(buf[4:]),
 			name:   name,
@@ -67,9 +67,9 @@ func (w *Watcher) decode(buf []byte) {
 	}
 }
 
-// hear turns an event into hints. Events of watches that were dropped are skipped: where these folders
-// are now, there everything is looked at.
-func (w *Watcher) hear(e event) {
+// handle turns an event into hints. Events of dropped watches are skipped: their folders are read whole at their new
+// path.
+func (w *Watcher) handle(e event) {
 	if e.is(unix.IN_Q_OVERFLOW) {
 		w.hints.Overflow = true
 		return
@@ -78,7 +78,7 @@ func (w *Watcher) hear(e event) {
 	switch {
 	case at == nil:
 	case len(e.name) == 0:
-		w.hearSelf(at, e)
+		w.handleSelf(at, e)
 	case e.is(unix.IN_ISDIR):
 		w.hearFolder(at, e)
 	default:
@@ -86,10 +86,10 @@ func (w *Watcher) hear(e event) {
 	}
 }
 
-// hearSelf is for what happens to a watched folder or file itself. If it was moved, the folder above has told
-// of it before, and it is not watched any more; if it was removed, that will be told after this. Anything
-// else that ends a watch has no explanation.
-func (w *Watcher) hearSelf(at *watch, e event) {
+// handleSelf is for events of a watched folder or file itself. If it was moved, the folder above has reported that
+// before, and it is not watched any more; if it was removed, that is reported after this. Anything else that ends a
+// watch has no explanation.
+func (w *Watcher) handleSelf(at *watch, e event) {
 	switch {
 	case e.is(unix.IN_ATTRIB):
 		w.hints.add(at.path, Touched)

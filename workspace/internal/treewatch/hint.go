@@ -9,10 +9,10 @@ import (
 	"strings"
 )
 
-// A Hint says what may have happened to a path. Several bits may be set.
+// A Hint is what may have happened to a path. Several bits may be set.
 type Hint uint8
 
-// What may have happened.
+// The kinds of hints.
 const (
 	// Written: the content may differ, even if no time of the file does.
 	Written Hint = 1 << iota
@@ -21,8 +21,8 @@ const (
 	Touched
 	// Gone: removed or moved away, with everything below it. Something else may be there by now.
 	Gone
-	// Opened: somebody opened the file, and may write it later without a further hint until it is
-	// closed. See [Unwritten].
+	// Opened: a process opened the file, and may write it later without a further hint until it is closed. See
+	// [Unwritten].
 	Opened
 )
 
@@ -44,8 +44,8 @@ type Hints struct {
 	// of the folder itself, so each folder has to be added again. Files is what is known all the same.
 	Overflow bool
 	Files    map[string]Hint
-	// Dirs are folders that are new, or were moved here: add them, then look at everything in them. They
-	// are among Files too. One that is not there any more can be forgotten.
+	// Dirs are folders that are new, or were moved here: add them, then read everything in them. They are among
+	// Files too. A folder that does not exist any more can be forgotten.
 	Dirs map[string]bool
 }
 
@@ -78,7 +78,7 @@ type Reading struct {
 
 // Reasons why a tree cannot be watched, for errors.Is.
 var (
-	// ErrUnsupported: the operating system or the file system does not tell everything.
+	// ErrUnsupported: the operating system or the file system does not report every change.
 	ErrUnsupported = errors.New("treewatch: cannot be watched here")
 	// ErrMounted: something is mounted inside the tree.
 	ErrMounted = errors.New("treewatch: something is mounted inside the tree")
@@ -86,13 +86,13 @@ var (
 	ErrClosed = errors.New("treewatch: closed")
 )
 
-// A LimitError says that there is no room for a further watch.
+// A LimitError means that there is no room for a further watch.
 type LimitError struct {
 	// Setting is what sets the limit: a kernel setting, or MaxWatches.
 	Setting string
 	// Watches is how many this watcher had.
 	Watches int
-	// Err is what the system said, if it was asked.
+	// Err is the error of the system, if it was called.
 	Err error
 }
 

@@ -15,10 +15,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// tellsAll refuses file systems on which things happen that are not told: by other machines, by the
-// program that serves the file system, or by the layer below. Those that are allowed keep their files
-// themselves.
-func tellsAll(fd int) error {
+// checkComplete refuses file systems with unreported changes: by other machines, by the program that serves the file
+// system, or by the layer below. The allowed ones keep their files themselves.
+func checkComplete(fd int) error {
 	var st unix.Statfs_t
 	if err := unix.Fstatfs(fd, &st); err != nil {
 		return fmt.Errorf("treewatch: statfs: %w", err)
@@ -30,8 +29,8 @@ func tellsAll(fd int) error {
 	return fmt.Errorf("%w: a file system of type %#x may change unseen", ErrUnsupported, uint32(st.Type))
 }
 
-// A mountTable is the list of all mounts that this process sees. To mount something over a file or folder
-// is not told to who watches it.
+// A mountTable is the list of all mounts that this process sees. Watchers get no event if something is mounted over
+// a file or folder.
 type mountTable struct{ file *os.File }
 
 func openMountTable() (*mountTable, error) {

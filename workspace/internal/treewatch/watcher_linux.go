@@ -19,13 +19,13 @@ const (
 	folderMask = unix.IN_MODIFY | unix.IN_ATTRIB | unix.IN_CLOSE_WRITE | unix.IN_OPEN |
 		unix.IN_CREATE | unix.IN_DELETE | unix.IN_MOVED_FROM | unix.IN_MOVED_TO |
 		unix.IN_DELETE_SELF | unix.IN_MOVE_SELF | unix.IN_ONLYDIR | unix.IN_DONT_FOLLOW
-	// All else that happens to a file is told by its folder.
+	// The folder of a file reports all other events.
 	fileMask = unix.IN_ATTRIB | unix.IN_DONT_FOLLOW
 
 	// A caller that walks the tree opens its folders, which the kernel reports too. After so many additions
 	// the queue is emptied, which holds 16,384 events on most systems.
 	drainAfter = 1000
-	// So many watches are removed at once, each of which is told, before the queue is emptied.
+	// So many watches are removed at once, each with an event, before the queue is emptied.
 	removeAtOnce = 4000
 )
 
@@ -66,7 +66,7 @@ func (w *Watcher) open(dir string) (err error) {
 	}
 	w.root = os.NewFile(uintptr(fd), dir)
 	w.base = "/proc/self/fd/" + strconv.Itoa(fd)
-	if err := tellsAll(fd); err != nil {
+	if err := checkComplete(fd); err != nil {
 		return fmt.Errorf("%w (%s)", err, dir)
 	}
 	if w.mounts, err = openMountTable(); err != nil {
@@ -95,17 +95,17 @@ func (w *Watcher) restart() error {
 	return w.watch(".", folderMask)
 }
 
-// Add watches a folder of the tree. Do so before reading it, before looking at its times (a caller that
-// has looked before must look again), and after adding the one above it. Adding one again is harmless. What is
-// no folder any more is left out: the folder above it has told.
+// Add watches a folder of the tree. Call it before reading the folder and its times (a caller that has read them
+// before must read them again), and after adding the folder above. Adding one again is harmless. A path that is not
+// a folder any more is left out: the folder above has reported it.
 //
-// It fails with a [LimitError] when there is no room for another watch. A watcher with a folder missing
-// promises nothing.
+// It fails with a [LimitError] when there is no room for another watch. A watcher with a folder missing promises
+// nothing.
 func (w *Watcher) Add(dir string) error { return w.add(dir, folderMask) }
 
-// AddFile watches what its folder does not tell of a file: that it was given a name outside of the tree,
-// by which it can be written unseen. It is then Touched and has several names. Add a file each time it is
-// read: what replaces it is another one.
+// AddFile watches an event of a file that its folder does not report: that it was given a name outside of the tree,
+// by which it can be written unseen. It is then Touched and has several names. Add a file each time it is read: its
+// replacement is another file.
 func (w *Watcher) AddFile(path string) error { return w.add(path, fileMask) }
 
 func (w *Watcher) add(path string, mask uint32) error {
@@ -172,10 +172,10 @@ func (w *Watcher) take() (Hints, error) {
 	return taken, nil
 }
 
-// Settle is for files that the caller has just opened to read them, which is told like any other opening.
-// It takes these hints back, and reports for each file whether it is hot: whether somebody may write it
-// without a further hint. A file that is not hot will be Opened or Written before it changes. All other
-// hints are kept for [Watcher.Take].
+// Settle is for files that the caller has just opened to read them, which is reported like any other opening. It
+// removes these hints, and reports for each file whether it is hot: whether a process may write it without a further
+// hint. A file that is not hot will be Opened or Written before it changes. All other hints are kept for
+// [Watcher.Take].
 //
 // The files must still be open, and be those at the paths. Call it once for some hundreds of files.
 func (w *Watcher) Settle(read []Reading) (hot []bool, err error) {
@@ -184,15 +184,15 @@ func (w *Watcher) Settle(read []Reading) (hot []bool, err error) {
 	if w.queue < 0 {
 		return nil, ErrClosed
 	}
-	// The order matters: who opens the file after the queue was read is told the next time; who did
-	// before and still has it is found by the lease.
+	// The order matters: an opening after the queue was read is reported the next time; an earlier one that is
+	// still open is found by the lease.
 	if err := w.drain(); err != nil {
 		return nil, err
 	}
 	hot = make([]bool, len(read))
 	for i, r := range read {
-		calm, err := unwritten(r.File)
-		hot[i] = !calm || err != nil
+		closed, err := unwritten(r.File)
+		hot[i] = !closed || err != nil
 		if !hot[i] {
 			w.unopened(r.Path)
 		}

@@ -13,7 +13,7 @@ import (
 // A Watcher watches a tree. It is not supported on this system.
 type Watcher struct{}
 
-// New fails: this system cannot tell everything that happens to a tree.
+// New fails: this system cannot report every change of a tree.
 func New(dir string, opts *Options) (*Watcher, error) { return nil, errHere() }
 
 // Add does nothing.
@@ -31,7 +31,7 @@ func (*Watcher) Settle(read []Reading) ([]bool, error) { return nil, errHere() }
 // Close does nothing.
 func (*Watcher) Close() error { return nil }
 
-// Unwritten cannot be told on this system.
+// Unwritten is not available on this system.
 func Unwritten(f *os.File) (bool, error) { return false, errHere() }
 
 func errHere() error { return fmt.Errorf("%w: %s", ErrUnsupported, runtime.GOOS) }
