@@ -124,7 +124,7 @@ func TestEveryQuestionIsAnEvent(t *testing.T) {
 		reason   string
 	}{
 		{"somebody answers", approver, "Not today."},
-		{"nobody can", nil, "nobody is there to give it"},
+		{"nobody can", nil, "no approver is set"},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {

@@ -26,14 +26,14 @@ func TestUnknownTool(t *testing.T) {
 		"a tool of the catalogue":          {tool: "Read"},
 		"a tool of a server":               {tool: "mcp__theirs__frob"},
 		"permissions":                      {agent.Request{Settings: agent.Settings{Permissions: &gate.Permissions{}}}, nil, "Frob", "Frob. The catalogue of claude-code does not have it: to allow it, name it in Tools", false},
-		"permissions that allow all":       {agent.Request{Settings: agent.Settings{Permissions: levels(gate.LevelAllow)}}, nil, "Frob", "name it in Tools", false},
+		"permissions that allow all":       {agent.Request{Settings: agent.Settings{Permissions: levels(gate.LevelAllow)}}, nil, "Frob", "names it in Tools", false},
 		"permissions that set rules aside": {agent.Request{Settings: agent.Settings{Permissions: &gate.Permissions{Mode: gate.ModeBypass}}}, nil, "Frob", "", true},
-		"a list of allowed tools":          {agent.Request{Settings: agent.Settings{Tools: []string{"Read(/x)"}}}, nil, "Frob", "name it in Tools", false},
+		"a list of allowed tools":          {agent.Request{Settings: agent.Settings{Tools: []string{"Read(/x)"}}}, nil, "Frob", "names it in Tools", false},
 		"a rule about risks":               {agent.Request{}, []gate.Policy{gate.FromRisk(gate.RiskOptions{AgentTools: true})}, "Frob", "RiskOptions.Builtin", false},
 		"named in the list":                {agent.Request{Settings: agent.Settings{Tools: []string{"Frob", "Read(/x)"}, Permissions: levels(gate.LevelDeny)}}, nil, "Frob", "", true},
 		"named in a rule":                  {agent.Request{Settings: agent.Settings{Permissions: levels(gate.LevelDeny)}}, []gate.Policy{gate.Rules(gate.RuleOptions{Allow: []string{"Frob"}})}, "Frob", "", true},
 		"named as harmless":                {agent.Request{}, []gate.Policy{gate.FromRisk(gate.RiskOptions{Builtin: gate.BuiltinLists{ReadOnly: []string{"Frob"}}})}, "Frob", "", true},
-		"a rule about another tool":        {agent.Request{Settings: agent.Settings{Permissions: levels(gate.LevelAllow)}}, []gate.Policy{gate.Rules(gate.RuleOptions{Allow: []string{"Read"}})}, "Frob", "name it in Tools", false},
+		"a rule about another tool":        {agent.Request{Settings: agent.Settings{Permissions: levels(gate.LevelAllow)}}, []gate.Policy{gate.Rules(gate.RuleOptions{Allow: []string{"Read"}})}, "Frob", "names it in Tools", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := withTools(agenttest.New(agenttest.UseTool(call("1", x.tool), "ok"), agenttest.UseTool(call("2", x.tool), "ok"), agenttest.Done("")))

@@ -85,10 +85,10 @@ func (e *Engine) ask(ctx context.Context, c Call, d event.Decision) event.Decisi
 	}
 	q := Question{Call: c.ToolCall, Reason: d.Reason, Policy: d.Policy, Risk: c.Risk, Needs: c.Needs}
 	if !e.emit(ctx, event.PermissionRequest{ID: c.ID, Name: c.Name, Input: c.Input, Reason: d.Reason}) {
-		return unapproved(q, "the question could not be recorded")
+		return unapproved(q, questionUnsaved)
 	}
 	if e.opts.Approver == nil {
-		return unapproved(q, "nobody is there to give it (no approver is set)")
+		return unapproved(q, noApprover)
 	}
 	r := e.consult(ctx, q, key)
 	switch {
@@ -117,11 +117,11 @@ func inputIf(v event.Verdict, input json.RawMessage) json.RawMessage {
 
 // unapproved denies a call for want of an answer.
 func unapproved(q Question, why string) event.Decision {
-	text := q.Call.Name + " needs approval"
+	reason := ""
 	if q.Reason != "" {
-		text += " (" + q.Reason + ")"
+		reason = " (" + q.Reason + ")"
 	}
-	return event.Decision{Policy: policyApprover, Reason: text + ", and " + why + ". Go on without this call."}
+	return event.Decision{Policy: policyApprover, Reason: fmt.Sprintf(unapprovedCall, q.Call.Name, reason, why)}
 }
 
 // follow makes a decision of an answer, and remembers it as far as it says.
@@ -129,7 +129,7 @@ func (e *Engine) follow(ctx context.Context, c Call, asked event.Decision, key a
 	d := event.Decision{Verdict: got.Verdict, Reason: got.Reason, Policy: policyApprover, Input: asked.Input}
 	if got.Verdict != event.Allow {
 		d.Verdict, d.Input = event.Deny, nil
-		d.Reason = cmp.Or(got.Reason, fmt.Sprintf("%s was not approved.", c.Name))
+		d.Reason = cmp.Or(got.Reason, fmt.Sprintf(notApproved, c.Name))
 	} else if got.Input != nil {
 		input, denied := e.rewritten(ctx, c, got.Input)
 		if denied != nil {
@@ -151,7 +151,7 @@ func (e *Engine) follow(ctx context.Context, c Call, asked event.Decision, key a
 // the denial.
 func (e *Engine) rewritten(ctx context.Context, c Call, input json.RawMessage) (json.RawMessage, *event.Decision) {
 	if !plainjson.IsObject(input) {
-		reason := fmt.Sprintf("%s was approved with an input that is not a JSON object, so it is denied.", c.Name)
+		reason := fmt.Sprintf(badApprovedInput, c.Name)
 		return nil, &event.Decision{Policy: policyApprover, Reason: reason}
 	}
 	c.Input, c.Again = input, true
@@ -180,16 +180,16 @@ func (e *Engine) consult(ctx context.Context, q Question, key answerKey) reply {
 	defer cancel()
 	replies := make(chan reply, 1) // an approver that does not listen must not wait for ever
 	go func() {
-		r := reply{problem: "asking for it failed (the approver ended its goroutine)"}
+		r := reply{problem: approverExited}
 		defer func() { replies <- r }()
 		r = e.callApprover(wait, q)
 	}()
 	r := e.firstReply(wait, replies, key)
 	switch {
 	case ctx.Err() != nil:
-		return reply{problem: fmt.Sprintf("the question was withdrawn before an answer came (%v)", context.Cause(ctx))}
+		return reply{problem: fmt.Sprintf(questionWithdrawn, context.Cause(ctx))}
 	case wait.Err() != nil:
-		return reply{problem: fmt.Sprintf("nobody answered within %s", e.opts.ApprovalTimeout)}
+		return reply{problem: fmt.Sprintf(answerLate, e.opts.ApprovalTimeout)}
 	}
 	return r
 }
@@ -221,13 +221,13 @@ func (e *Engine) callApprover(ctx context.Context, q Question) (r reply) {
 	defer func() {
 		if p := recover(); p != nil {
 			e.logPanic(ctx, "the approver panicked", q.Call, p)
-			r = reply{problem: "asking for it failed (the approver panicked)"}
+			r = reply{problem: approverPanicked}
 		}
 	}()
 	answer, err := e.opts.Approver.Approve(ctx, q)
 	if err != nil {
 		e.opts.Logger.ErrorContext(ctx, "approver failed", "tool", q.Call.Name, "call", q.Call.ID, "error", err)
-		return reply{problem: "asking for it failed (the approver returned an error)"}
+		return reply{problem: approverFailed}
 	}
 	return reply{answer: answer}
 }

@@ -92,7 +92,7 @@ func (t *Terminal) answer(ctx context.Context) (Answer, error) {
 		got, err := t.read(ctx)
 		switch {
 		case errors.Is(err, io.EOF):
-			return Answer{Reason: "Nobody is at the terminal to approve this call."}, nil
+			return Answer{Reason: noTerminal}, nil
 		case err != nil:
 			_, _ = io.WriteString(t.out, "\n(no longer asked)\n")
 			return Answer{}, err
@@ -107,7 +107,7 @@ func (t *Terminal) answer(ctx context.Context) (Answer, error) {
 			_, _ = io.WriteString(t.out, "Answer with y, n, a or t: ")
 		}
 	}
-	return Answer{Reason: "The person at the terminal gave no clear answer."}, nil
+	return Answer{Reason: unclearAnswer}, nil
 }
 
 func parseAnswer(text string) (Answer, bool) {
@@ -115,7 +115,7 @@ func parseAnswer(text string) (Answer, bool) {
 	case "y", "yes":
 		return Answer{Verdict: event.Allow}, true
 	case "n", "no":
-		return Answer{Reason: "The person at the terminal said no."}, true
+		return Answer{Reason: personRejected}, true
 	case "a", "always":
 		return Answer{Verdict: event.Allow, Remember: SameInput}, true
 	case "t", "tool":

@@ -47,8 +47,8 @@ func TestTheTerminalUnderstandsAnswers(t *testing.T) {
 			if err != nil || got.Verdict != tt.want || got.Remember != tt.remember {
 				t.Errorf("%+v, %v; want %s, scope %d", got, err, tt.want, tt.remember)
 			}
-			if got.Verdict == event.Deny && got.Reason == "" {
-				t.Errorf("%+v has no reason", got)
+			if got.Verdict == event.Deny && !strings.Contains(got.Reason, " Continue without ") {
+				t.Errorf("%+v does not state the next action", got)
 			}
 		})
 	}

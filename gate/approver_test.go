@@ -41,37 +41,37 @@ func TestAnAskIsAnsweredOrDenied(t *testing.T) {
 		},
 		{
 			name: "the zero answer", answer: saying(gate.Answer{}).answer,
-			want: event.Decision{Reason: "Bash was not approved.", Asked: true},
+			want: event.Decision{Reason: "Bash was not approved. Continue without this call.", Asked: true},
 		},
 		{
 			name: "ask is no answer", answer: saying(gate.Answer{Verdict: event.Ask}).answer,
-			want: event.Decision{Reason: "Bash was not approved.", Asked: true},
+			want: event.Decision{Reason: "Bash was not approved. Continue without this call.", Asked: true},
 		},
 		{
 			name: "nobody is there",
-			want: event.Decision{Reason: needs + "nobody is there to give it (no approver is set). Go on without this call."},
+			want: event.Decision{Reason: needs + "no approver is set. Continue without this call."},
 		},
 		{
 			name: "an error", answer: func(context.Context, gate.Question) (gate.Answer, error) {
 				return gate.Answer{Verdict: event.Allow}, errGone
 			},
-			want: event.Decision{Reason: needs + "asking for it failed (the approver returned an error). Go on without this call.", Asked: true},
+			want: event.Decision{Reason: needs + "the approver failed: it returned an error. Continue without this call.", Asked: true},
 		},
 		{
 			name: "a panic", answer: func(context.Context, gate.Question) (gate.Answer, error) { panic("a secret of the host") },
-			want: event.Decision{Reason: needs + "asking for it failed (the approver panicked). Go on without this call.", Asked: true},
+			want: event.Decision{Reason: needs + "the approver failed: it panicked. Continue without this call.", Asked: true},
 		},
 		{
 			name: "never, with the usual time", answer: never,
-			want: event.Decision{Reason: needs + "nobody answered within 5m0s. Go on without this call.", Asked: true}, after: 5 * time.Minute,
+			want: event.Decision{Reason: needs + "no answer came within 5m0s. Continue without this call.", Asked: true}, after: 5 * time.Minute,
 		},
 		{
 			name: "never, with a time of its own", answer: never, timeout: time.Second,
-			want: event.Decision{Reason: needs + "nobody answered within 1s. Go on without this call.", Asked: true}, after: time.Second,
+			want: event.Decision{Reason: needs + "no answer came within 1s. Continue without this call.", Asked: true}, after: time.Second,
 		},
 		{
 			name: "withdrawn", answer: never, timeout: -1, cancel: time.Hour,
-			want: event.Decision{Reason: needs + "the question was withdrawn before an answer came (the run was stopped). Go on without this call.", Asked: true}, after: time.Hour,
+			want: event.Decision{Reason: needs + "the question was withdrawn before an answer came (the run was stopped). Continue without this call.", Asked: true}, after: time.Hour,
 		},
 		{
 			name: "in the last moment", timeout: time.Minute, answer: after(time.Minute - 1),
@@ -79,7 +79,7 @@ func TestAnAskIsAnsweredOrDenied(t *testing.T) {
 		},
 		{
 			name: "too late", timeout: time.Minute, answer: after(time.Minute + 1),
-			want: event.Decision{Reason: needs + "nobody answered within 1m0s. Go on without this call.", Asked: true}, after: time.Minute,
+			want: event.Decision{Reason: needs + "no answer came within 1m0s. Continue without this call.", Asked: true}, after: time.Minute,
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -288,8 +288,8 @@ func TestAnInputThatTheApproverGivesIsJudged(t *testing.T) {
 	}{
 		{"fine", `{"a":2}`, event.Decision{Verdict: event.Allow, Input: json.RawMessage(`{"a":2}`), Policy: "approver"}},
 		{"denied", `{"a":"forbidden"}`, event.Decision{Reason: "That is forbidden.", Policy: "test"}},
-		{"no object", `[1]`, event.Decision{Reason: "Bash was approved with an input that is not a JSON object, so it is denied.", Policy: "approver"}},
-		{"no JSON", `{"a"`, event.Decision{Reason: "Bash was approved with an input that is not a JSON object, so it is denied.", Policy: "approver"}},
+		{"no object", `[1]`, event.Decision{Reason: "Bash is denied: the approver gave an input that is not a JSON object. Continue without this call.", Policy: "approver"}},
+		{"no JSON", `{"a"`, event.Decision{Reason: "Bash is denied: the approver gave an input that is not a JSON object. Continue without this call.", Policy: "approver"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			p := saying(gate.Answer{Verdict: event.Allow, Input: json.RawMessage(tt.input), Remember: gate.SameTool})

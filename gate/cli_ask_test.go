@@ -74,7 +74,7 @@ func TestAnAskIsAnsweredOnceWhateverTheAnswer(t *testing.T) {
 	<-lateAnswers
 
 	for name, want := range map[string]string{
-		"yes": "", "no": "I said no.", "never": "nobody answered within 400ms", "late": "nobody answered within 400ms", "changed": "other",
+		"yes": "", "no": "I said no.", "never": "no answer came within 400ms", "late": "no answer came within 400ms", "changed": "other",
 	} {
 		text, failed, _ := model.ToolResult("toolu_" + name)
 		if refused := name != "yes" && name != "changed"; !strings.Contains(text, want) || failed != refused {

@@ -53,7 +53,7 @@ func TestFilesAreWrittenOnlyBelowTheWritablePaths(t *testing.T) {
 		want     string // what the model reads of a denial
 	}{
 		{"write", "Write", script.Input{"file_path": at("src/new/w.txt"), "content": "x"}, "src/new/w.txt", ""},
-		{"write-out", "Write", script.Input{"file_path": at("w.txt"), "content": "x"}, "w.txt", "Write may not write " + at("w.txt") + ". Writable are only src in " + cli.Work + "."},
+		{"write-out", "Write", script.Input{"file_path": at("w.txt"), "content": "x"}, "w.txt", "Write may not write " + at("w.txt") + ". Write only to src in " + cli.Work + "."},
 		{"write-away", "Write", script.Input{"file_path": at("src/away/w.txt"), "content": "x"}, "other/w.txt", "Write may not write " + at("other/w.txt")},
 		{"write-up", "Write", script.Input{"file_path": at("src") + "/../up.txt", "content": "x"}, "up.txt", "Write may not write"},
 		{"write-relative", "Write", script.Input{"file_path": "src/r.txt", "content": "x"}, "src/r.txt", ""},

@@ -15,16 +15,16 @@ var errNoCommand = errors.New("the input has no command")
 // concerns reports whether a command of the script may match a rule, and which.
 func (s *script) concerns(rules []commandRule) (why string, hit bool) {
 	if s.err != nil {
-		return fmt.Sprintf(": the command cannot be read: %v", s.err), true
+		return fmt.Sprintf(commandUnreadable, s.err), true
 	}
 	search := commandSearch{rules: rules}
 	search.file(s.file)
 	search.finish()
 	switch {
 	case search.rule != nil:
-		return fmt.Sprintf(" by rule %s: %s", search.rule.text, search.shown), true
+		return fmt.Sprintf(byRule, search.rule.text, search.shown), true
 	case search.hidden != "":
-		return fmt.Sprintf(": what %s will run cannot be read; write the commands out", search.hidden), true
+		return fmt.Sprintf(commandHidden, search.hidden), true
 	}
 	return "", false
 }

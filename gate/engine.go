@@ -84,7 +84,7 @@ func NewEngine(g *Gate, opts *EngineOptions) *Engine {
 func (e *Engine) Decide(ctx context.Context, call event.ToolCall) event.Decision {
 	c, key, ok := e.identify(ctx, call)
 	if !ok {
-		return e.Deny(ctx, call, failedDecision(call.Name))
+		return e.Deny(ctx, call, fmt.Sprintf(decisionFailed, call.Name))
 	}
 	if call.ID == "" {
 		return e.decide(ctx, c)
@@ -122,7 +122,7 @@ func (e *Engine) await(ctx context.Context, v *verdict, call event.ToolCall) eve
 		select {
 		case <-v.done:
 		case <-ctx.Done():
-			return e.Deny(ctx, call, fmt.Sprintf("The question about %s was withdrawn while the decision was being made.", call.Name))
+			return e.Deny(ctx, call, fmt.Sprintf(decisionWithdrawn, call.Name))
 		}
 	}
 	d := v.decision
@@ -146,12 +146,8 @@ func (e *Engine) told(ctx context.Context, d event.Decision) event.Decision {
 	}
 	return event.Decision{
 		CallID: d.CallID, Tool: d.Tool, Policy: policyEngine,
-		Reason: fmt.Sprintf("The decision about %s could not be recorded, so it is denied.", d.Tool),
+		Reason: fmt.Sprintf(decisionUnsaved, d.Tool),
 	}
-}
-
-func failedDecision(name string) string {
-	return fmt.Sprintf("The decision about %s failed, so it is denied.", name)
 }
 
 // judge asks the gate and, where the gate says so, the approver. A panic denies.
@@ -159,7 +155,7 @@ func (e *Engine) judge(ctx context.Context, c Call) (d event.Decision) {
 	defer func() {
 		if p := recover(); p != nil {
 			e.logPanic(ctx, "deciding about a tool call panicked", c.ToolCall, p)
-			d = event.Decision{Policy: policyEngine, Reason: failedDecision(c.Name)}
+			d = event.Decision{Policy: policyEngine, Reason: fmt.Sprintf(decisionFailed, c.Name)}
 		}
 	}()
 	c.before = new(int(e.calls.Add(1)) - 1)
@@ -184,7 +180,7 @@ func (e *Engine) decideInput(ctx context.Context, c Call) event.Decision {
 	case again.Verdict == event.Deny:
 		return again
 	case again.Input != nil && !bytes.Equal(again.Input, d.Input):
-		return event.Decision{Policy: policyEngine, Reason: fmt.Sprintf("The policies do not agree on the input of %s.", c.Name)}
+		return event.Decision{Policy: policyEngine, Reason: fmt.Sprintf(inputsDisagree, c.Name)}
 	case again.Verdict < d.Verdict:
 		again.Input = d.Input
 		return again

@@ -165,7 +165,7 @@ func (g *Gate) know(tools map[string]Lookup, former string) {
 func (g *Gate) Decide(call event.ToolCall, f Facts) (d event.Decision) {
 	defer func() {
 		if r := recover(); r != nil { // of a Lookup or of an Otherwise; judge catches the policies
-			d = event.Decision{Reason: fmt.Sprintf("The gate failed: %v", r), Policy: "gate"}
+			d = event.Decision{Reason: fmt.Sprintf(gateFailed, r), Policy: "gate"}
 		}
 		d.CallID, d.Tool = call.ID, call.Name
 	}()
@@ -184,7 +184,7 @@ func (g *Gate) decide(c *Call, f *Facts) event.Decision {
 	said.Input = c.Input
 	other := g.decideAs(&said, f)
 	if other.Verdict != event.Deny && !bytes.Equal(d.Input, other.Input) {
-		return event.Decision{Policy: "gate", Reason: "The name of the call and the tool that would run lead to different inputs."}
+		return event.Decision{Policy: "gate", Reason: fmt.Sprintf(candidatesDisagree, c.Name)}
 	}
 	if other.Verdict < d.Verdict {
 		return other
@@ -199,7 +199,7 @@ func (g *Gate) decideAs(c *Call, f *Facts) event.Decision {
 	d, decided := g.judge(j)
 	switch {
 	case !decided && j.knownOnly && c.unknown() && c.agent == nil:
-		return event.Decision{Policy: NoPolicy, Reason: "Tool not allowed: " + c.Name + ". The gate knows no tools of an agent: give it gate.KnowsAgent, or name the tool in Tools or in a rule."}
+		return event.Decision{Policy: NoPolicy, Reason: fmt.Sprintf(agentNotKnown, c.Name)}
 	case !decided && j.knownOnly && c.unknown():
 		return (&Otherwise{}).decide(&j.call)
 	case !decided:
@@ -221,7 +221,7 @@ func (g *Gate) rejudge(j *judgement, first event.Decision) event.Decision {
 	case second.Verdict == event.Deny:
 		return second
 	case second.Input != nil:
-		return event.Decision{Policy: "gate", Reason: "The policies do not agree on the input of this call: what one writes another changes."}
+		return event.Decision{Policy: "gate", Reason: fmt.Sprintf(inputsDisagree, j.call.Name)}
 	case second.Verdict < first.Verdict:
 		second.Input = first.Input
 		return second
@@ -242,7 +242,7 @@ func (g *Gate) judge(j *judgement) (best event.Decision, decided bool) {
 	j.otherwise, j.knownOnly = nil, false
 	defer func() {
 		if r := recover(); r != nil {
-			best, decided = event.Decision{Reason: fmt.Sprintf("Policy %s failed: %v", asked.Name, r), Policy: asked.Name}, true
+			best, decided = event.Decision{Reason: fmt.Sprintf(policyFailed, asked.Name, r), Policy: asked.Name}, true
 		}
 	}()
 	for i := range g.policies {
@@ -261,7 +261,7 @@ func (g *Gate) judge(j *judgement) (best event.Decision, decided bool) {
 		}
 		d.Policy = cmp.Or(d.Policy, asked.Name)
 		if d.Verdict != event.Ask && d.Verdict != event.Allow {
-			return event.Decision{Verdict: event.Deny, Reason: cmp.Or(d.Reason, "Denied by policy "+d.Policy+"."), Policy: d.Policy}, true
+			return event.Decision{Verdict: event.Deny, Reason: cmp.Or(d.Reason, fmt.Sprintf(deniedBy, d.Policy)), Policy: d.Policy}, true
 		}
 		if d.Input != nil && !bytes.Equal(d.Input, c.Input) {
 			c.rewrite(d.Input) // later policies judge what would run
@@ -283,7 +283,7 @@ func (c *Call) howToAllow() string {
 	if c.agent == nil || !c.unknown() {
 		return ""
 	}
-	return fmt.Sprintf(". The catalogue of %s does not have it: to allow it, name it in Tools, in a rule, or in RiskOptions.Builtin.", c.agent.Agent)
+	return fmt.Sprintf(toolNotKnown, c.agent.Agent)
 }
 
 // NoPolicy is the policy of decisions about which all policies abstain.
@@ -300,9 +300,9 @@ func (o *Otherwise) decide(c *Call) event.Decision {
 	case o.Reason != nil:
 		d.Reason = o.Reason(c.Name)
 	case o.Verdict == event.Ask:
-		d.Reason = "No policy knows the tool " + c.Name + "."
+		d.Reason = fmt.Sprintf(noPolicyKnows, c.Name)
 	default:
-		d.Reason = "Tool not allowed: " + c.Name + c.howToAllow()
+		d.Reason = toolNotAllowed + c.Name + c.howToAllow()
 	}
 	return d
 }

@@ -70,7 +70,7 @@ func TestDenyBeatsAskBeatsAllowBeatsTheRuleForTheUnknown(t *testing.T) {
 		"ask beats allow":                  {[]gate.Policy{allows("a"), asks("b"), allows("c")}, event.Decision{Verdict: event.Ask, Reason: "b asks", Policy: "b"}},
 		"the first question gives reasons": {[]gate.Policy{asks("a"), asks("b")}, event.Decision{Verdict: event.Ask, Reason: "a asks", Policy: "a"}},
 		"deny beats ask":                   {[]gate.Policy{asks("a"), allows("b"), denies("c", gate.StageCustom)}, event.Decision{Reason: "c says no", Policy: "c"}},
-		"a denial without a reason":        {[]gate.Policy{says("mute", 0, event.Decision{})}, event.Decision{Reason: "Denied by policy mute.", Policy: "mute"}},
+		"a denial without a reason":        {[]gate.Policy{says("mute", 0, event.Decision{})}, event.Decision{Reason: "Denied by policy mute. Continue without this call.", Policy: "mute"}},
 		"a verdict that nobody knows":      {[]gate.Policy{says("odd", 0, event.Decision{Verdict: 9, Reason: "nine"})}, event.Decision{Reason: "nine", Policy: "odd"}},
 		"a policy may name another":        {[]gate.Policy{says("outer", 0, event.Decision{Verdict: event.Allow, Policy: "inner"})}, event.Decision{Verdict: event.Allow, Policy: "inner"}},
 	} {
@@ -108,7 +108,7 @@ func TestTheFirstDenialGivesTheReasonInTheOrderOfStages(t *testing.T) {
 func TestAPolicyThatPanicsDenies(t *testing.T) {
 	boom := gate.Policy{Name: "boom", Stage: gate.StageCustom, Judge: func(*gate.Call, *gate.Facts) (event.Decision, bool) { panic("no fuse") }}
 	got := decide(gate.ForClaude(allows("a"), boom), "Read")
-	if want := (event.Decision{CallID: "toolu_1", Tool: "Read", Reason: "Policy boom failed: no fuse", Policy: "boom"}); !cmp.Equal(got, want) {
+	if want := (event.Decision{CallID: "toolu_1", Tool: "Read", Reason: "Policy boom failed: no fuse. Continue without this call.", Policy: "boom"}); !cmp.Equal(got, want) {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
 }
@@ -123,7 +123,7 @@ func TestWhatElsePanicsDeniesToo(t *testing.T) {
 		"the rule": {Otherwise: &gate.Otherwise{Reason: func(string) string { panic("no fuse") }}},
 	} {
 		got := decide(gate.ForClaude(p), "Frob")
-		if want := (event.Decision{CallID: "toolu_1", Tool: "Frob", Reason: "The gate failed: no fuse", Policy: "gate"}); !cmp.Equal(got, want) {
+		if want := (event.Decision{CallID: "toolu_1", Tool: "Frob", Reason: "The gate failed: no fuse. Continue without this call.", Policy: "gate"}); !cmp.Equal(got, want) {
 			t.Errorf("%s: got %+v, want %+v", name, got, want)
 		}
 	}
@@ -146,7 +146,7 @@ func deniesInput(name, input string) gate.Policy {
 }
 
 func TestARewrittenInputIsJudgedByAllPolicies(t *testing.T) {
-	const disagree = "The policies do not agree on the input of this call: what one writes another changes."
+	const disagree = "x is denied: the policies do not agree on its input. Continue without this call."
 	for name, c := range map[string]struct {
 		policies []gate.Policy
 		want     event.Verdict

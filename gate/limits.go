@@ -34,13 +34,13 @@ func (o LimitOptions) reached(f *Facts) string {
 	left := &f.Remaining
 	switch {
 	case !f.Deadline.IsZero() && !f.Now.Before(f.Deadline):
-		return "Deadline exceeded"
+		return deadlineExceeded
 	case spent(left.Tokens), spent(left.InputTokens), spent(left.OutputTokens):
-		return "Token budget exhausted"
+		return tokensExhausted
 	case left.CostUSD != nil && !(*left.CostUSD > 0): // no number is no budget either
-		return "Cost budget exhausted"
+		return costExhausted
 	case o.MaxCalls > 0 && f.Calls >= o.MaxCalls:
-		return fmt.Sprintf("Tool call limit reached: %d of %d calls made", f.Calls, o.MaxCalls)
+		return fmt.Sprintf(callsExhausted, f.Calls, o.MaxCalls)
 	}
 	return ""
 }

@@ -33,7 +33,7 @@ func TestLimits(t *testing.T) {
 		{"money that is no number", 0, Facts{Remaining: Remaining{CostUSD: new(math.NaN())}}, "Cost budget exhausted"},
 		{"calls without limit", 0, Facts{Calls: 1000}, ""},
 		{"the last call", 3, Facts{Calls: 2}, ""},
-		{"one call too many", 3, Facts{Calls: 3}, "Tool call limit reached: 3 of 3 calls made"},
+		{"one call too many", 3, Facts{Calls: 3}, "Tool call limit reached: 3 of 3 calls made. Call no more tools; give your final answer."},
 		{"the deadline before the budget", 1, Facts{Now: now, Deadline: now, Calls: 1, Remaining: Remaining{Tokens: new(int64(0))}}, "Deadline exceeded"},
 		{"the tokens before the money", 1, Facts{Calls: 1, Remaining: Remaining{Tokens: new(int64(0)), CostUSD: new(0.0)}}, "Token budget exhausted"},
 		{"the money before the calls", 1, Facts{Calls: 1, Remaining: Remaining{CostUSD: new(0.0)}}, "Cost budget exhausted"},

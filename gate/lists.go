@@ -131,7 +131,7 @@ func (s *ruleSet) judgeArguments(c *Call, f *Facts) (event.Decision, bool) {
 	case s.allow.permits(&subject):
 		return event.Decision{Verdict: event.Allow}, true
 	case s.allow.bounds(c):
-		return event.Decision{Reason: fmt.Sprintf("%s is allowed only as %s%s", c.Name, s.allow.forms(c), s.allow.unplaced(&subject))}, true
+		return event.Decision{Reason: fmt.Sprintf(toolOnlyAs, c.Name, s.allow.forms(c), s.allow.unplaced(&subject))}, true
 	case s.closed:
 		return unlisted(c), true
 	}
@@ -139,13 +139,13 @@ func (s *ruleSet) judgeArguments(c *Call, f *Facts) (event.Decision, bool) {
 }
 
 func denied(name, why string) event.Decision {
-	return event.Decision{Reason: fmt.Sprintf("%s is denied%s", name, why)}
+	return event.Decision{Reason: fmt.Sprintf(toolDenied, name, why)}
 }
 
 func asked(name, why string) event.Decision {
-	return event.Decision{Verdict: event.Ask, Reason: fmt.Sprintf("%s needs approval%s", name, why)}
+	return event.Decision{Verdict: event.Ask, Reason: fmt.Sprintf(toolNeedsApproval, name, why)}
 }
 
 func unlisted(c *Call) event.Decision {
-	return event.Decision{Reason: fmt.Sprintf("Tool %s is not on the list of allowed tools%s", c.Name, c.howToAllow())}
+	return event.Decision{Reason: fmt.Sprintf(toolNotListed, c.Name, c.howToAllow())}
 }

@@ -64,7 +64,7 @@ func ExampleLimits() {
 	fmt.Println(g.Decide(event.ToolCall{Name: "Read"}, gate.Facts{Calls: 10}).Reason)
 	fmt.Println(g.Decide(event.ToolCall{Name: "Read"}, gate.Facts{Now: now, Deadline: now}).Reason)
 	// Output:
-	// Tool call limit reached: 10 of 10 calls made
+	// Tool call limit reached: 10 of 10 calls made. Call no more tools; give your final answer.
 	// Deadline exceeded
 }
 

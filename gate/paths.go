@@ -206,10 +206,10 @@ func (g *ruleGroup) concernsPath(s *subject) (why string, hit bool) {
 		root = fold(&buffers.root, s.root())
 	}
 	if root == "" {
-		return fmt.Sprintf(" by rule %s: %s", rules[0].text, noRoot), true
+		return fmt.Sprintf(byRule, rules[0].text, noRoot), true
 	}
 	if places.unknown || len(places.list) == 0 {
-		return fmt.Sprintf(" by rule %s: %s", rules[0].text, noPlace), true
+		return fmt.Sprintf(byRule, rules[0].text, noPath), true
 	}
 	for _, place := range places.list {
 		folded := fold(&buffers.place, place)
@@ -219,21 +219,15 @@ func (g *ruleGroup) concernsPath(s *subject) (why string, hit bool) {
 				continue
 			}
 			if r.match(folded, root, s.set.foldedHome) {
-				return fmt.Sprintf(" by rule %s: %s", r.text, place), true
+				return fmt.Sprintf(byRule, r.text, place), true
 			}
 			if s.call.native().Files == tool.SearchesFiles && r.mayContain(folded, root, s.set.foldedHome) {
-				return fmt.Sprintf(" by rule %s: a search of %s may read it; search a smaller directory", r.text, place), true
+				return fmt.Sprintf(bySearch, r.text, place), true
 			}
 		}
 	}
 	return "", false
 }
-
-// The reasons why a path rule cannot match: the first is for the author of the gate, the second for the model.
-const (
-	noRoot  = "nobody has said to which directory it belongs; set RuleOptions.Root or Facts.Dir"
-	noPlace = "its path cannot be determined; use an absolute path"
-)
 
 // unplaced says why rules that allow could not be matched, if that is so.
 func (g *ruleGroup) unplaced(s *subject) string {
@@ -245,7 +239,7 @@ func (g *ruleGroup) unplaced(s *subject) string {
 		return ": " + noRoot
 	}
 	if places := s.places(); places.unknown || len(places.list) == 0 {
-		return ": " + noPlace
+		return ": " + noPath
 	}
 	return ""
 }

@@ -147,9 +147,9 @@ func (p *Permissions) judge(c *Call, f *Facts) (event.Decision, bool) {
 	case event.Allow:
 		return event.Decision{Verdict: event.Allow}, true
 	case event.Ask:
-		return event.Decision{Verdict: event.Ask, Reason: fmt.Sprintf("%s needs the capability %s, which has to be approved.", c.Name, capability)}, true
+		return event.Decision{Verdict: event.Ask, Reason: fmt.Sprintf(capabilityNeedsApproval, c.Name, capability)}, true
 	}
-	return event.Decision{Reason: fmt.Sprintf("%s needs the capability %s, which the permission policy denies.", c.Name, capability)}, true
+	return event.Decision{Reason: fmt.Sprintf(capabilityDenied, c.Name, capability)}, true
 }
 
 // strictest returns the strictest verdict about the capabilities, and the first one that has it. A

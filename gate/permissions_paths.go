@@ -120,17 +120,17 @@ func (p *Permissions) unwritable(c *Call, f *Facts) string {
 	root, at := c.workspace(f), c.places(f, "")
 	switch {
 	case len(p.WritablePaths) == 0:
-		return fmt.Sprintf("%s writes files, and the permission policy has no writable paths.", c.Name)
+		return fmt.Sprintf(nothingWritable, c.Name)
 	case root == "":
-		return fmt.Sprintf("%s writes files, and nobody has said to which directory the writable paths belong; set Facts.Workspace or Facts.Dir, or the Dir of the call.", c.Name)
+		return fmt.Sprintf(workspaceUnknown, c.Name)
 	}
 	paths := strings.Join(p.WritablePaths, ", ")
 	if at.unknown || len(at.list) == 0 {
-		return fmt.Sprintf("%s does not say where it writes: its path cannot be determined. Writable are only %s in %s; use an absolute path.", c.Name, paths, root)
+		return fmt.Sprintf(writesUnknown, c.Name, paths, root)
 	}
 	for _, place := range at.list {
 		if !p.holds(root, place) {
-			return fmt.Sprintf("%s may not write %s. Writable are only %s in %s.", c.Name, place, paths, root)
+			return fmt.Sprintf(notWritable, c.Name, place, paths, root)
 		}
 	}
 	return ""

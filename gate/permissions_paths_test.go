@@ -149,7 +149,7 @@ func TestFilesAreWrittenOnlyWhereTheyMayBe(t *testing.T) {
 		{"link to another place that is fine", write, `{"file_path":"/w/src/link"}`, resolved("/w/docs/notes.md"), ""},
 		{"from another directory", write, `{"file_path":"../src/a"}`, moved, ""},
 
-		{"elsewhere", write, `{"file_path":"/w/other/a.go"}`, workspace, "Write may not write /w/other/a.go. Writable are only src, docs/notes.md in /w."},
+		{"elsewhere", write, `{"file_path":"/w/other/a.go"}`, workspace, "Write may not write /w/other/a.go. Write only to src, docs/notes.md in /w."},
 		{"the workspace", write, `{"file_path":"/w"}`, workspace, "may not write /w."},
 		{"beside", write, `{"file_path":"/w/src2/a"}`, workspace, "/w/src2/a"},
 		{"beside a file", write, `{"file_path":"/w/docs/notes.md.bak"}`, workspace, "/w/docs/notes.md.bak"},
@@ -165,14 +165,14 @@ func TestFilesAreWrittenOnlyWhereTheyMayBe(t *testing.T) {
 		{"link from elsewhere", write, `{"file_path":"/w/link"}`, resolved("/w/src/a"), "may not write /w/link"},
 		{"below where a command has gone", write, `{"file_path":"src/a"}`, moved, "/w/tmp/src/a"},
 
-		{"no path", save, `{"destination":"src/a"}`, workspace, "path cannot be determined"},
-		{"no input", write, ``, workspace, "path cannot be determined"},
-		{"invalid path", write, `{"file_path":7}`, workspace, "path cannot be determined"},
-		{"twice", write, `{"file_path":"src/a","file_path":"src/b"}`, workspace, "path cannot be determined"},
-		{"home", write, `{"file_path":"~/src/a"}`, workspace, "path cannot be determined"},
+		{"no path", save, `{"destination":"src/a"}`, workspace, "cannot be determined"},
+		{"no input", write, ``, workspace, "cannot be determined"},
+		{"invalid path", write, `{"file_path":7}`, workspace, "cannot be determined"},
+		{"twice", write, `{"file_path":"src/a","file_path":"src/b"}`, workspace, "cannot be determined"},
+		{"home", write, `{"file_path":"~/src/a"}`, workspace, "cannot be determined"},
 		{"backslashes", write, `{"file_path":"src\\..\\..\\etc"}`, workspace, "may not write"},
-		{"a link in a circle", write, `{"file_path":"/w/src/a"}`, Facts{Dir: "/w", Target: Target{Unresolved: true}}, "path cannot be determined"},
-		{"settings of the agent", "Config", `{"setting":"theme","value":"dark"}`, workspace, "path cannot be determined"},
+		{"a link in a circle", write, `{"file_path":"/w/src/a"}`, Facts{Dir: "/w", Target: Target{Unresolved: true}}, "cannot be determined"},
+		{"settings of the agent", "Config", `{"setting":"theme","value":"dark"}`, workspace, "cannot be determined"},
 		{"nobody knows where", write, `{"file_path":"/w/src/a"}`, Facts{}, "set Facts.Workspace or Facts.Dir, or the Dir of the call"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -82,7 +82,7 @@ func ExamplePermissions_writablePaths() {
 	fmt.Println(advice.Text(err))
 	// Output:
 	// allow /project/src/main.go
-	// deny Write may not write /project/go.mod. Writable are only src in /project.
+	// deny Write may not write /project/go.mod. Write only to src in /project.
 	// gate: policy capabilities: WritablePaths[0] is "../src": it leaves the workspace with ".."
 	// WritablePaths do not hold with Mode "bypass", which sets them aside
 	//   next: use Mode "ask", or leave the paths out

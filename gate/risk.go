@@ -57,13 +57,6 @@ type Messages struct {
 	Unknown func(toolName string) string
 }
 
-// The usual messages.
-const (
-	messageReadOnly  = "Read-only mode: mutating tools disabled."
-	messageApply     = "Use --apply to allow mutating tools."
-	messageDangerous = "Use --dangerous to allow this tool."
-)
-
 // FromRisk makes a policy of the risks of tools. It denies mutating and dangerous tools as the
 // options say, allows the other tools that it knows, and has a rule for those that nobody knows: they
 // are denied unless AllowUnknown is set, but for those without which the agent can use no tool and give no

@@ -21,7 +21,7 @@ func Blocked() Policy {
 		if !blocks(f.Blocked, c) && (f.Allowed == nil || c.isPlumbing() || names(f.Allowed, c)) {
 			return event.Decision{}, false
 		}
-		return event.Decision{Reason: fmt.Sprintf("Tool %s blocked by session policy", c.Name)}, true
+		return event.Decision{Reason: fmt.Sprintf(toolBlocked, c.Name)}, true
 	}}
 }
 
@@ -63,7 +63,7 @@ func RequireBefore(required map[string][]string) Policy {
 		if len(missing) == 0 {
 			return event.Decision{}, false
 		}
-		return event.Decision{Reason: fmt.Sprintf("Tool %s needs these tools to succeed first: %s", c.Name, strings.Join(missing, ", "))}, true
+		return event.Decision{Reason: fmt.Sprintf(needsEarlier, c.Name, strings.Join(missing, ", "))}, true
 	}
 	return p
 }
@@ -157,7 +157,7 @@ func unread(c *Call, f *Facts) string {
 		}
 		for _, place := range at.list {
 			if !wasRead(f, place) {
-				return fmt.Sprintf("%s has not been read; read it first, then write to it", place)
+				return fmt.Sprintf(fileNotRead, place)
 			}
 		}
 	}
@@ -168,7 +168,7 @@ func unread(c *Call, f *Facts) string {
 }
 
 func undetermined(c *Call) string {
-	return fmt.Sprintf("%s names no file that can be determined; give its absolute path", c.Name)
+	return fmt.Sprintf(fileNotKnown, c.Name)
 }
 
 // wasRead looks a clean path up. The paths of Windows are compared in the form that rules have.
