@@ -232,7 +232,7 @@ func TestTheRealCLIIsSentBackUntilItIsDone(t *testing.T) {
 				t.Errorf("%+v after %d rounds, and the answer %+v", resp.Completion, resp.Rounds, resp.Output)
 			}
 			text, _, _ := model.ToolResult("t1")
-			if !strings.Contains(text, "<blocker>\nYou are not done. These files are missing: out.txt\n</blocker>") {
+			if !strings.Contains(text, "<blocker>\nYou are not done. Create these missing files: out.txt\n</blocker>") {
 				t.Errorf("the model reads %q", text)
 			}
 			if !model.SawText("<feedback provider='coach'>\nwell done") {

@@ -222,7 +222,7 @@ func TestStoppingIsNotAskedAboutAnAnswer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if answered != "" || plain != "You are not done." {
+	if answered != "" || plain != "You are not done. Continue with the task." {
 		t.Errorf("with an answer the agent is told %q, without one %q", answered, plain)
 	}
 }

@@ -51,7 +51,7 @@ func TestEachCallIsRecordedOnceHoweverItEnds(t *testing.T) {
 		"ours: failure":                 {step: calls(call("1", own, `{"text":"a","then":"fail"}`)), want: "1 note bridged error: Error: no ink"},
 		"ours: panic":                   {step: calls(call("1", own, `{"text":"a","then":"panic"}`)), want: "1 note bridged error: Error: the tool panicked: no paper"},
 		"ours: wrong arguments":         {step: calls(call("1", own, `{"text":1}`)), want: "1 note bridged error: Validation error: "},
-		"ours: no such tool":            {step: calls(call("1", "mcp__drover__nope", `{}`)), want: `1 nope bridged error: There is no tool "nope". The tools are: note.`},
+		"ours: no such tool":            {step: calls(call("1", "mcp__drover__nope", `{}`)), want: `1 nope bridged error: There is no tool "nope". Call one of these: note.`},
 		"ours: time out":                {opts: drover.Options{ToolTimeout: time.Millisecond}, step: calls(call("1", own, `{"text":"a","then":"wait"}`)), want: "1 note bridged error: "},
 		"ours: denied by the gate":      {opts: drover.Options{Settings: agent.Settings{DisallowedTools: []string{own}}}, step: calls(call("1", own, `{"text":"a"}`)), want: "1 note bridged denied: mcp__drover__note is denied"},
 		"ours: denied where it runs":    {opts: drover.Options{Settings: agent.Settings{DisallowedTools: []string{own}}}, step: unasked(call("1", own, `{"text":"a"}`)), want: "1 note bridged denied: "},

@@ -54,8 +54,7 @@ func Complete() Completion { return Completion{Done: true} }
 // Incomplete says what is missing.
 func Incomplete(feedback string) Completion { return Completion{Feedback: feedback} }
 
-// blocked is a feedback that the agent cannot take for something else.
-func blocked(text string) Completion { return Incomplete("<blocker>\n" + text + "\n</blocker>") }
+func blocked(text string) Completion { return Incomplete(fmt.Sprintf(blocker, text)) }
 
 // CheckCompletion asks a checker, unless deadline or budget are spent: then the agent could not go on
 // anyway, and the task counts as done. The same holds if they are spent while the checker looks: its
@@ -94,13 +93,10 @@ func check(ctx context.Context, c Checker, a Attempt) (done Completion, err erro
 	return done, err
 }
 
-// unexplained is what the agent is told by a checker that does not say what is missing.
-const unexplained = "You are not done."
-
-// explained has something to tell an agent that is not done.
+// explained adds feedback for an agent that is not done.
 func (c Completion) explained() Completion {
 	if !c.Done && c.Feedback == "" {
-		c.Feedback = unexplained
+		c.Feedback = notDone
 	}
 	return c
 }
@@ -127,7 +123,7 @@ func FilesExist(paths ...string) Checker {
 		if len(missing) == 0 {
 			return Complete(), nil
 		}
-		return blocked("You are not done. These files are missing: " + listed(missing)), nil
+		return blocked(fmt.Sprintf(filesMissing, listed(missing))), nil
 	})
 }
 
@@ -155,7 +151,7 @@ func CommandSucceeds(argv ...string) Checker {
 		if ran.ExitCode == 0 {
 			return Complete(), nil
 		}
-		return blocked(fmt.Sprintf("You are not done. `%s` ended with exit code %d:\n%s", strings.Join(argv, " "), ran.ExitCode, tail(ran.Output))), nil
+		return blocked(fmt.Sprintf(commandFailed, strings.Join(argv, " "), ran.ExitCode, tail(ran.Output))), nil
 	})
 }
 

@@ -53,20 +53,20 @@ func TestCheckers(t *testing.T) {
 		{"no checker", nil, here, true, "", ""},
 		{"the file is there", guard.FilesExist("there"), here, true, "", ""},
 		{"by its absolute path", guard.FilesExist(filepath.Join(dir, "there")), here, true, "", ""},
-		{"a file is missing", guard.FilesExist("there", "gone"), here, false, "<blocker>\nYou are not done. These files are missing: gone\n</blocker>", ""},
+		{"a file is missing", guard.FilesExist("there", "gone"), here, false, "<blocker>\nYou are not done. Create these missing files: gone\n</blocker>", ""},
 		{"many files are missing", guard.FilesExist("a", "b", "c", "d", "e"), here, false, "a, b, c and 2 more", ""},
-		{"a file is in the way of a directory", guard.FilesExist("there/gone"), here, false, "missing: there/gone", ""},
+		{"a file is in the way of a directory", guard.FilesExist("there/gone"), here, false, "missing files: there/gone", ""},
 		{"nowhere to look", guard.FilesExist("there"), guard.Attempt{}, false, "", "set Attempt.Files"},
 		{"a link leads out", guard.FilesExist("out/etc/passwd"), here, false, "", "out/etc/passwd"},
 		{"dots lead out", guard.FilesExist("../x"), here, false, "", "../x"},
 		{"an absolute path outside", guard.FilesExist("/etc/passwd"), here, false, "", "is outside of"},
 		{"the command succeeds", guard.CommandSucceeds("go", "test"), guard.Attempt{Exec: exits(0, "ok")}, true, "", ""},
-		{"the command fails", guard.CommandSucceeds("go", "test"), guard.Attempt{Exec: exits(1, "FAIL: x")}, false, "`go test` ended with exit code 1:\nFAIL: x", ""},
+		{"the command fails", guard.CommandSucceeds("go", "test"), guard.Attempt{Exec: exits(1, "FAIL: x")}, false, "`go test` ended with exit code 1. Fix the cause. The output ends with:\nFAIL: x", ""},
 		{"only the end of a long output is told", guard.CommandSucceeds("x"), guard.Attempt{Exec: exits(1, strings.Repeat("y", 9000)+"END")}, false, "yEND", ""},
 		{"commands never run unless somebody says how", guard.CommandSucceeds("touch", "/tmp/x"), guard.Attempt{}, false, "", "set Attempt.Exec"},
 		{"no command", guard.CommandSucceeds(), guard.Attempt{Exec: exits(0, "")}, false, "", "needs a command"},
-		{"not done, and no word why", finds(guard.Completion{}, nil), here, false, "You are not done.", ""},
-		{"not any, and no word why", guard.AnyOf(finds(guard.Completion{}, nil)), here, false, "You are not done.", ""},
+		{"not done, and no word why", finds(guard.Completion{}, nil), here, false, "You are not done. Continue with the task.", ""},
+		{"not any, and no word why", guard.AnyOf(finds(guard.Completion{}, nil)), here, false, "You are not done. Continue with the task.", ""},
 		{"all of them", guard.AllOf(isDone, isDone), here, true, "", ""},
 		{"all of none", guard.AllOf(), here, true, "", ""},
 		{"done, and yet it fails", finds(guard.Complete(), errors.New("cannot look")), here, false, "", "cannot look"},
@@ -161,6 +161,6 @@ func ExampleCheckCompletion() {
 	// Output:
 	// false <nil>
 	// <blocker>
-	// You are not done. These files are missing: report.md
+	// You are not done. Create these missing files: report.md
 	// </blocker>
 }

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"html"
 	"slices"
 	"strings"
 	"sync"
@@ -194,24 +193,4 @@ func ask(ctx context.Context, p FeedbackProvider, s *session.Session) (feedback 
 		}
 	}()
 	return p.Provide(ctx, s)
-}
-
-// RenderFeedback is a feedback as the agent reads it.
-func RenderFeedback(f session.Feedback) string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "<feedback provider='%s'>\n%s\n", html.EscapeString(f.Provider), f.Summary)
-	for _, o := range f.Observations {
-		fmt.Fprintf(&b, "\n- %s", o)
-	}
-	if len(f.Observations) > 0 {
-		b.WriteString("\n")
-	}
-	for _, s := range f.Suggestions {
-		fmt.Fprintf(&b, "\n-> %s", s)
-	}
-	if len(f.Suggestions) > 0 {
-		b.WriteString("\n")
-	}
-	b.WriteString("</feedback>")
-	return b.String()
 }

@@ -47,14 +47,14 @@ func (p DeadlineFeedback) Provide(context.Context, *session.Session) (session.Fe
 	switch {
 	case p.Deadline.Expired():
 		return session.Feedback{
-			Summary: "The time for this task is over.", Severity: SeverityWarning,
-			Suggestions: []string{"Stop working and give your answer with what you have."},
+			Summary: timeOver, Severity: SeverityWarning,
+			Suggestions: []string{timeOverStep},
 		}, nil
 	case left <= cmp.Or(p.Low, 2*time.Minute):
 		return session.Feedback{
-			Summary: fmt.Sprintf("Only %v are left for this task.", left), Severity: SeverityWarning,
-			Suggestions: []string{"Finish the step that you are in.", "Then give your answer; leave out what is not essential."},
+			Summary: fmt.Sprintf(timeLow, left), Severity: SeverityWarning,
+			Suggestions: []string{timeLowStep, timeLowAnswer},
 		}, nil
 	}
-	return session.Feedback{Summary: fmt.Sprintf("%v are left for this task.", left), Severity: SeverityInfo}, nil
+	return session.Feedback{Summary: fmt.Sprintf(timeLeft, left), Severity: SeverityInfo}, nil
 }

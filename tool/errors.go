@@ -92,7 +92,7 @@ func meant(err error) error {
 func InvalidInput(err error) *Error {
 	return &Error{
 		Code: CodeInvalidInput, Category: CategoryValidation, Err: err,
-		Message: "Validation error: " + err.Error() + ". Correct the arguments and call the tool again.",
+		Message: fmt.Sprintf(invalidInput, err),
 	}
 }
 
@@ -107,16 +107,16 @@ func failure(ctx context.Context, err error) *Error {
 	}
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
-		return &Error{Code: CodeTimeout, Category: CategoryTimeout, Retryable: true, Err: err, Message: "The tool did not finish in time."}
+		return &Error{Code: CodeTimeout, Category: CategoryTimeout, Retryable: true, Err: err, Message: timedOut}
 	case isTimeout(err):
-		return &Error{Code: CodeTimeout, Category: CategoryTimeout, Retryable: true, Err: err, Message: fmt.Sprint("Error: ", err)}
+		return &Error{Code: CodeTimeout, Category: CategoryTimeout, Retryable: true, Err: err, Message: fmt.Sprintf(handlerFailed, err)}
 	case errors.Is(err, context.Canceled):
 		return &Error{Code: CodeCancelled, Category: CategoryCancelled, Err: err, Message: cancelMessage(ctx)}
 	}
 	if isTransient(err) {
-		return &Error{Code: CodeConnection, Category: CategoryTransient, Retryable: true, Err: err, Message: fmt.Sprint("Error: ", err)}
+		return &Error{Code: CodeConnection, Category: CategoryTransient, Retryable: true, Err: err, Message: fmt.Sprintf(handlerFailed, err)}
 	}
-	return &Error{Code: CodeFailed, Category: CategoryInternal, Err: err, Message: fmt.Sprint("Error: ", err)} // Sprint survives an Error that panics
+	return &Error{Code: CodeFailed, Category: CategoryInternal, Err: err, Message: fmt.Sprintf(handlerFailed, err)} // Sprintf survives an Error that panics
 }
 
 // isTimeout reports whether an error is of a deadline that no context had: of a connection or a file.
@@ -143,9 +143,9 @@ func isTransient(err error) bool {
 // cancelMessage says why the call was cancelled, where the canceller gave a cause.
 func cancelMessage(ctx context.Context) string {
 	if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, context.Canceled) {
-		return "Cancelled: " + cause.Error()
+		return fmt.Sprintf(cancelledFor, cause)
 	}
-	return "Cancelled"
+	return cancelled
 }
 
 // unexplained is the error of a result that did not succeed and does not say why.

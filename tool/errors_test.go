@@ -51,7 +51,7 @@ func TestWhatGoesWrongIsInTheResult(t *testing.T) {
 		{"a connection that was reset", gives(fmt.Errorf("read: %w", syscall.ECONNRESET)), shown{tool.Failed, "CONNECTION_FAILED", "transient", "Error: read: connection reset by peer", true}, syscall.ECONNRESET},
 		{"a connection that was refused", gives(syscall.ECONNREFUSED), shown{tool.Failed, "CONNECTION_FAILED", "transient", "Error: connection refused", true}, syscall.ECONNREFUSED},
 		{"a name server that is busy", gives(&net.DNSError{Err: "busy", Name: "x", IsTemporary: true}), shown{tool.Failed, "CONNECTION_FAILED", "transient", "Error: lookup x: busy", true}, nil},
-		{"a deadline of a context of its own", gives(context.DeadlineExceeded), shown{tool.Failed, "TIMEOUT", "timeout", "The tool did not finish in time.", true}, context.DeadlineExceeded},
+		{"a deadline of a context of its own", gives(context.DeadlineExceeded), shown{tool.Failed, "TIMEOUT", "timeout", "The tool did not finish in time. Check what the tool did before you call it again.", true}, context.DeadlineExceeded},
 		{"a deadline of a connection", gives(fmt.Errorf("read: %w", os.ErrDeadlineExceeded)), shown{tool.Failed, "TIMEOUT", "timeout", "Error: read: i/o timeout", true}, os.ErrDeadlineExceeded},
 		{"a timeout of the system", gives(&net.OpError{Op: "dial", Err: syscall.ETIMEDOUT}), shown{tool.Failed, "TIMEOUT", "timeout", "Error: dial: connection timed out", true}, syscall.ETIMEDOUT},
 		{"an error of ours", gives(busy), shown{tool.Failed, "BUSY", "transient", "Try again in a minute.", true}, io.EOF},
@@ -74,7 +74,7 @@ func TestWhatGoesWrongIsInTheResult(t *testing.T) {
 		{"a panic", func(context.Context) (tool.Result, error) { panic("boom") }, shown{tool.Failed, "PANIC", "internal", "Error: the tool panicked: boom", false}, nil},
 		{"a panic with an error", func(context.Context) (tool.Result, error) { panic(io.EOF) }, shown{tool.Failed, "PANIC", "internal", "Error: the tool panicked: EOF", false}, nil},
 		{"a panic of the runtime", func(context.Context) (tool.Result, error) { return tool.OK([]int{}[len(busy.Code)]), nil }, shown{tool.Failed, "PANIC", "internal", "Error: the tool panicked: runtime error: index out of range [4] with length 0", false}, nil},
-		{"its own timeout", gives(fmt.Errorf("get: %w", context.DeadlineExceeded)), shown{tool.Failed, "TIMEOUT", "timeout", "The tool did not finish in time.", true}, context.DeadlineExceeded},
+		{"its own timeout", gives(fmt.Errorf("get: %w", context.DeadlineExceeded)), shown{tool.Failed, "TIMEOUT", "timeout", "The tool did not finish in time. Check what the tool did before you call it again.", true}, context.DeadlineExceeded},
 		{"an error that panics", gives((*nilSafe)(nil)), shown{tool.Failed, "FAILED", "internal", "Error: <nil>", false}, nil},
 	} {
 		for _, way := range []struct {

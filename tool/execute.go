@@ -55,7 +55,7 @@ func (r *Registry) around(ctx context.Context, name string, call *Call, next fun
 	if r.opts.Around == nil {
 		return next(ctx)
 	}
-	result = failed(&Error{Code: CodePanic, Category: CategoryInternal, Message: "Error: the call could not be prepared."})
+	result = failed(&Error{Code: CodePanic, Category: CategoryInternal, Message: unprepared})
 	ran := false
 	defer func() {
 		if p := recover(); p != nil {
@@ -114,7 +114,7 @@ func named(t *Tool, r Result) Result {
 }
 
 func (r *Registry) unknownTool(call *Call) Result {
-	message := fmt.Sprintf("There is no tool %q. The tools are: %s.", call.Name, strings.Join(r.servedNames(), ", "))
+	message := fmt.Sprintf(unknownTool, call.Name, strings.Join(r.servedNames(), ", "))
 	result := failed(&Error{Code: CodeUnknownTool, Category: CategoryNotFound, Message: message})
 	result.Tool = call.Name
 	return result
@@ -147,9 +147,9 @@ func (r *Registry) spend() *Error {
 	calls, b := r.calls.Add(1), r.opts.Budget
 	switch {
 	case b.MaxCalls > 0 && calls > int64(b.MaxCalls):
-		return &Error{Code: CodeBudget, Category: CategoryPermission, Message: fmt.Sprintf("Call budget exhausted: %d calls are allowed.", b.MaxCalls)}
+		return &Error{Code: CodeBudget, Category: CategoryPermission, Message: fmt.Sprintf(callsExhausted, b.MaxCalls)}
 	case b.MaxDuration > 0 && time.Since(r.created) >= b.MaxDuration:
-		return &Error{Code: CodeBudget, Category: CategoryPermission, Message: fmt.Sprintf("Time budget exhausted: calls are allowed for %s.", b.MaxDuration)}
+		return &Error{Code: CodeBudget, Category: CategoryPermission, Message: fmt.Sprintf(timeExhausted, b.MaxDuration)}
 	}
 	return nil
 }
@@ -186,7 +186,7 @@ func (r *Registry) decide(ctx context.Context, decider Decider, t *Tool, call *C
 	defer func() {
 		if p := recover(); p != nil {
 			r.opts.Logger.ErrorContext(ctx, "decider panicked", "tool", t.Name, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
-			d = event.Decision{Reason: "The decision about this call failed."}
+			d = event.Decision{Reason: decisionFailed}
 		}
 	}()
 	asked := call.Event()
@@ -201,7 +201,7 @@ func (r *Registry) decide(ctx context.Context, decider Decider, t *Tool, call *C
 func askBefore(ctx context.Context, before Before, t *Tool, call Call) (d event.Decision, ok bool) {
 	defer func() {
 		if p := recover(); p != nil {
-			d, ok = event.Decision{Reason: fmt.Sprintf("A policy failed: %v", p)}, true
+			d, ok = event.Decision{Reason: fmt.Sprintf(policyFailed, p)}, true
 		}
 	}()
 	return before(ctx, t, call)
@@ -214,14 +214,14 @@ func (r *Registry) obey(t *Tool, call *Call, d event.Decision) *Result {
 		return r.replaceInput(t, call, d)
 	case event.Ask:
 		r.step(call, "needs_approval", d.Reason)
-		message := cmp.Or(d.Reason, fmt.Sprintf("Tool %s needs approval, and nobody was asked.", t.Name))
+		message := cmp.Or(d.Reason, fmt.Sprintf(needsApprovalFor, t.Name))
 		return &Result{
 			Outcome: NeedsApproval, Action: &Action{Type: "approval", Message: message},
 			Err: &Error{Code: CodeNeedsApproval, Category: CategoryPermission, Message: message},
 		}
 	}
 	r.step(call, "denied", d.Reason)
-	stop := failed(&Error{Code: CodeDenied, Category: CategoryPermission, Message: cmp.Or(d.Reason, "Policy denied")})
+	stop := failed(&Error{Code: CodeDenied, Category: CategoryPermission, Message: cmp.Or(d.Reason, policyDenied)})
 	return &stop
 }
 
@@ -231,7 +231,7 @@ func (r *Registry) replaceInput(t *Tool, call *Call, d event.Decision) *Result {
 	}
 	call.Input, call.Doubles = d.Input, false // written in this program
 	if problem := t.checkCall(call); problem != nil {
-		problem.Message = "The policy wrote arguments that do not fit. " + problem.Message
+		problem.Message = fmt.Sprintf(replacedInput, problem.Err)
 		stop := failed(problem)
 		return &stop
 	}
@@ -246,7 +246,7 @@ func (r *Registry) contextFor(ctx context.Context, call *Call, at *place) (own c
 	defer func() {
 		if p := recover(); p != nil {
 			r.opts.Logger.ErrorContext(ctx, "Options.Context panicked", "call", call.ID, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
-			problem = &Error{Code: CodePanic, Category: CategoryInternal, Message: "Error: the call could not be prepared."}
+			problem = &Error{Code: CodePanic, Category: CategoryInternal, Message: unprepared}
 		}
 	}()
 	return &running{Context: r.opts.Context(ctx, *call), call: call, registry: r, place: at}, nil

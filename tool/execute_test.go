@@ -119,14 +119,14 @@ func TestExecute(t *testing.T) {
 			"an unknown tool",
 			tool.Options{},
 			tool.Call{ID: "c1", Name: "sun"},
-			tool.Failed, tool.CodeUnknownTool, `There is no tool "sun". The tools are: sum, boom.`,
+			tool.Failed, tool.CodeUnknownTool, `There is no tool "sun". Call one of these: sum, boom.`,
 			[]string{"tool_use", "tool_result error"},
 		},
 		{
 			"a tool without a handler",
 			tool.Options{},
 			tool.Call{ID: "c1", Name: "declared"},
-			tool.Failed, tool.CodeNotServed, "Tool declared is declared, but nothing here can run it.",
+			tool.Failed, tool.CodeNotServed, "Tool declared has no handler. Use another tool.",
 			[]string{"tool_use", "tool:step invalid", "tool_result error"},
 		},
 		{
@@ -164,13 +164,13 @@ func TestExecute(t *testing.T) {
 			"a decider that writes a wrong input",
 			tool.Options{Decider: deciding(event.Decision{Verdict: event.Allow, Input: json.RawMessage(`{}`)})},
 			sumOf("1", "2"), tool.Failed, tool.CodeInvalidInput,
-			`The policy wrote arguments that do not fit. Validation error: value does not match its schema: (root): property "a" is missing; (root): property "b" is missing. Correct the arguments and call the tool again.`,
+			`A policy replaced the arguments, and they are invalid: value does not match its schema: (root): property "a" is missing; (root): property "b" is missing. Continue without this call.`,
 			[]string{"tool_use", "tool:step validated", "tool_result error"},
 		},
 		{
 			"a decider that panics",
 			tool.Options{Decider: tool.DeciderFunc(func(context.Context, event.ToolCall) event.Decision { panic("gone") })},
-			sumOf("1", "2"), tool.Denied, tool.CodeDenied, "The decision about this call failed.",
+			sumOf("1", "2"), tool.Denied, tool.CodeDenied, "The decision about this call failed. Continue without this call.",
 			[]string{"tool_use", "tool:step validated", "tool:step denied", "tool_result denied"},
 		},
 		{
@@ -182,13 +182,13 @@ func TestExecute(t *testing.T) {
 		{
 			"a policy that asks",
 			tool.Options{Before: []tool.Before{says(event.Decision{Verdict: event.Ask})}},
-			sumOf("1", "2"), tool.NeedsApproval, tool.CodeNeedsApproval, "Tool sum needs approval, and nobody was asked.",
+			sumOf("1", "2"), tool.NeedsApproval, tool.CodeNeedsApproval, "Tool sum needs approval, and no approver was asked. Continue without this call.",
 			[]string{"tool_use", "tool:step validated", "gate:decision ask", "tool:step needs_approval", "tool_result needs_approval"},
 		},
 		{
 			"a policy that panics",
 			tool.Options{Before: []tool.Before{func(context.Context, *tool.Tool, tool.Call) (event.Decision, bool) { panic("eek") }}},
-			sumOf("1", "2"), tool.Denied, tool.CodeDenied, "A policy failed: eek",
+			sumOf("1", "2"), tool.Denied, tool.CodeDenied, "A policy failed: eek. Continue without this call.",
 			[]string{"tool_use", "tool:step validated", "gate:decision deny", "tool:step denied", "tool_result denied"},
 		},
 	} {
@@ -253,7 +253,7 @@ func TestTheDeciderIsToldWhichToolWouldRun(t *testing.T) {
 func TestBudgets(t *testing.T) {
 	r := tool.MustRegistry(&tool.Options{Budget: tool.Budget{MaxCalls: 2}}, sum())
 	r.Execute(t.Context(), tool.Call{Name: "unknown"}) // reaches no tool, and costs nothing
-	for i, want := range []string{"3", "3", "Call budget exhausted: 2 calls are allowed."} {
+	for i, want := range []string{"3", "3", "Call budget exhausted: 2 calls are allowed. Call no more tools; give your final answer."} {
 		if got := r.Execute(t.Context(), sumOf("1", "2")); got.Render() != want {
 			t.Errorf("call %d: %q, want %q", i+1, got.Render(), want)
 		}
@@ -264,7 +264,7 @@ func TestBudgets(t *testing.T) {
 			t.Errorf("within the time: %q", got.Render())
 		}
 		time.Sleep(time.Minute)
-		if got := r.Execute(t.Context(), sumOf("1", "2")); got.Outcome != tool.Denied || got.Render() != "Time budget exhausted: calls are allowed for 1m0s." {
+		if got := r.Execute(t.Context(), sumOf("1", "2")); got.Outcome != tool.Denied || got.Render() != "Time budget exhausted: calls are allowed for 1m0s. Call no more tools; give your final answer." {
 			t.Errorf("after the time: %s %q", got.Outcome, got.Render())
 		}
 	})
@@ -320,7 +320,7 @@ func TestTheRegistryTimesOutAndWaitsForHandlers(t *testing.T) {
 			t.Errorf("a handler that listens was left: %v", err)
 		}
 		got = r.Execute(t.Context(), tool.Call{Name: "deaf"})
-		if want := "It was told to stop, and still runs 1s later"; got.Duration != time.Minute+time.Second || !strings.Contains(got.Render(), want) {
+		if want := "It was asked to stop and still runs after 1s"; got.Duration != time.Minute+time.Second || !strings.Contains(got.Render(), want) {
 			t.Errorf("after %s: %q, want after the minute and the grace that %q", got.Duration, got.Render(), want)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)

@@ -129,7 +129,7 @@ func TestADeclaredToolIsNotServed(t *testing.T) {
 		t.Errorf("got served %t with schema %s, want a declaration alone", made.Served(), made.Input)
 	}
 	r := made.Run(t.Context(), tool.Call{Input: json.RawMessage(`{"path":"a"}`)})
-	if r.Err == nil || r.Err.Code != tool.CodeNotServed || r.Render() != "Tool search is declared, but nothing here can run it." {
+	if r.Err == nil || r.Err.Code != tool.CodeNotServed || r.Render() != "Tool search has no handler. Use another tool." {
 		t.Errorf("got %q, %+v", r.Render(), r.Err)
 	}
 }

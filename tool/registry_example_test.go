@@ -46,5 +46,5 @@ func ExampleNewRegistry() {
 	// success milk costs 3.
 	//   price invalid
 	// error Validation error: value does not match its schema: (root): property "name" is missing; /article: is not a known property. Correct the arguments and call the tool again.
-	// error There is no tool "prize". The tools are: price.
+	// error There is no tool "prize". Call one of these: price.
 }

@@ -129,7 +129,7 @@ func (r *Result) problem() string {
 	case r.Message != "":
 		return r.Message
 	}
-	return fmt.Sprintf("The call ended with %q, without a reason.", r.Outcome)
+	return fmt.Sprintf(noReason, r.Outcome)
 }
 
 // renderValue does not panic, whatever the methods of the value do: the text is needed after the

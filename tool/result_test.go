@@ -129,13 +129,13 @@ func TestAResultThatIsNotAsPromisedIsAnError(t *testing.T) {
 		tool *tool.Tool
 		want string
 	}{
-		{"a constraint", returning(answer{Score: -1}), "Error: the tool's result is not what it promises: value does not match its schema: /score: must be at least 0"},
+		{"a constraint", returning(answer{Score: -1}), "Error: the tool ran, but its result does not match its schema: value does not match its schema: /score: must be at least 0. Check what the tool did before you call it again."},
 		{"structured by hand", &tool.Tool{
 			Name: "x", Output: tool.Must[tool.None, answer]("x", "d", nil).Output,
 			Handler: func(context.Context, json.RawMessage) (tool.Result, error) {
 				return tool.Result{Message: "m", Structured: json.RawMessage(`{"score":1}`)}, nil
 			},
-		}, `Error: the tool's result is not what it promises: value does not match its schema: (root): property "found" is missing`},
+		}, `Error: the tool ran, but its result does not match its schema: value does not match its schema: (root): property "found" is missing. Check what the tool did before you call it again.`},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			r := tc.tool.Run(t.Context(), tool.Call{})

@@ -98,9 +98,9 @@ var anyObject = sync.OnceValue(func() *schema.Schema { return schema.MustParse(`
 func (t *Tool) checkCall(call *Call) *Error {
 	switch {
 	case call.DryRun && t.DryRun == nil:
-		return &Error{Code: CodeNoDryRun, Category: CategoryNotFound, Message: fmt.Sprintf("Tool %s cannot say what a call would do.", t.Name)}
+		return &Error{Code: CodeNoDryRun, Category: CategoryNotFound, Message: fmt.Sprintf(noDryRun, t.Name)}
 	case !call.DryRun && t.Handler == nil:
-		return &Error{Code: CodeNotServed, Category: CategoryNotFound, Message: fmt.Sprintf("Tool %s is declared, but nothing here can run it.", t.Name)}
+		return &Error{Code: CodeNotServed, Category: CategoryNotFound, Message: fmt.Sprintf(notServed, t.Name)}
 	}
 	input := t.Input
 	if input == nil {
@@ -154,7 +154,7 @@ func invoke(ctx context.Context, h Handler, input json.RawMessage) (Result, erro
 	}
 	done := make(chan returned, 1)
 	start(ctx, func() {
-		got := returned{err: errors.New("the tool ended its goroutine without a result")}
+		got := returned{err: errors.New(handlerExited)}
 		defer func() { done <- got }() // also after runtime.Goexit
 		got.result, got.err = guarded(ctx, h, input)
 	})
@@ -170,8 +170,7 @@ func invoke(ctx context.Context, h Handler, input json.RawMessage) (Result, erro
 		return got.result, got.err
 	case <-grace.C:
 		e := failure(ctx, ctx.Err())
-		e.Message = fmt.Sprintf("%s. It was told to stop, and still runs %s later; its effects may come yet.",
-			strings.TrimSuffix(e.Message, "."), stopGrace)
+		e.Message = fmt.Sprintf(stillRuns, strings.TrimSuffix(strings.TrimSuffix(e.Message, checkEffects), "."), stopGrace)
 		e.Retryable = false // a second call would run beside the first
 		return Result{}, e
 	}
@@ -198,7 +197,7 @@ func guarded(ctx context.Context, h Handler, input json.RawMessage) (r Result, e
 		if p := recover(); p != nil {
 			Logger(ctx).ErrorContext(ctx, "tool panicked", "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
 			err = &Error{
-				Code: CodePanic, Category: CategoryInternal, Message: "Error: the tool panicked: " + fmt.Sprint(p),
+				Code: CodePanic, Category: CategoryInternal, Message: fmt.Sprintf(handlerPanicked, p),
 				Err: fmt.Errorf("panic: %v", p),
 			}
 		}
@@ -215,7 +214,7 @@ func (t *Tool) finish(r Result) Result {
 	if err := t.structure(&r); err != nil {
 		return failed(&Error{
 			Code: CodeInvalidOutput, Category: CategoryInternal, Err: err,
-			Message: "Error: the tool's result is not what it promises: " + err.Error(),
+			Message: fmt.Sprintf(invalidOutput, err),
 		})
 	}
 	return r

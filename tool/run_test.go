@@ -67,7 +67,7 @@ func TestATimeoutStopsAHandlerThatListens(t *testing.T) {
 		if r.Outcome != tool.Failed || r.Err.Code != tool.CodeTimeout || r.Err.Category != tool.CategoryTimeout || !r.Err.Retryable {
 			t.Errorf("got %s, %+v, want a timeout that may be tried again", r.Outcome, r.Err)
 		}
-		if want := "The tool did not finish in time."; r.Render() != want {
+		if want := "The tool did not finish in time. Check what the tool did before you call it again."; r.Render() != want {
 			t.Errorf("got %q, want %q", r.Render(), want)
 		}
 	})
@@ -85,7 +85,7 @@ func TestATimeoutDoesNotWaitForAHandlerThatDoesNotListen(t *testing.T) {
 		if r.Duration != time.Minute+time.Second || effect.Load() {
 			t.Errorf("returned after %s, effect %t, want after the minute and a second of grace", r.Duration, effect.Load())
 		}
-		if want := "The tool did not finish in time. It was told to stop, and still runs 1s later; its effects may come yet."; r.Render() != want {
+		if want := "The tool did not finish in time. It was asked to stop and still runs after 1s. Do not call it again; its effects may come later."; r.Render() != want {
 			t.Errorf("got %q, want %q", r.Render(), want)
 		}
 		if r.Err.Code != tool.CodeTimeout || r.Err.Retryable {
@@ -127,8 +127,8 @@ func TestCancellation(t *testing.T) {
 			<-ctx.Done()
 			return tool.Result{}, context.Cause(ctx)
 		}, "Cancelled: the user has left"},
-		{"a handler that does not listen", gone, func(context.Context) (tool.Result, error) { time.Sleep(time.Hour); return tool.Result{}, nil }, "Cancelled: the user has left. It was told to stop, and still runs 1s later; its effects may come yet."},
-		{"a handler that does not listen, without a cause", nil, func(context.Context) (tool.Result, error) { time.Sleep(time.Hour); return tool.Result{}, nil }, "Cancelled. It was told to stop, and still runs 1s later; its effects may come yet."},
+		{"a handler that does not listen", gone, func(context.Context) (tool.Result, error) { time.Sleep(time.Hour); return tool.Result{}, nil }, "Cancelled: the user has left. It was asked to stop and still runs after 1s. Do not call it again; its effects may come later."},
+		{"a handler that does not listen, without a cause", nil, func(context.Context) (tool.Result, error) { time.Sleep(time.Hour); return tool.Result{}, nil }, "Cancelled. It was asked to stop and still runs after 1s. Do not call it again; its effects may come later."},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -190,7 +190,7 @@ func TestDryRuns(t *testing.T) {
 	}{
 		{"answered", tool.Must("search", "d", real, dry), `{"path":"a"}`, `would search {"path":"a"}`, ""},
 		{"of a tool that is declared alone", tool.Must[search, string]("search", "d", nil, dry), `{"path":"a"}`, `would search {"path":"a"}`, ""},
-		{"of a tool that cannot tell", tool.Must("search", "d", real), `{"path":"a"}`, "Tool search cannot say what a call would do.", tool.CodeNoDryRun},
+		{"of a tool that cannot tell", tool.Must("search", "d", real), `{"path":"a"}`, "Tool search has no dry run.", tool.CodeNoDryRun},
 		{"with wrong arguments", tool.Must("search", "d", real, dry), `{}`, `Validation error: value does not match its schema: (root): property "path" is missing. Correct the arguments and call the tool again.`, tool.CodeInvalidInput},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

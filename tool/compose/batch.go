@@ -57,5 +57,5 @@ func ExecuteAll(ctx context.Context, r *tool.Registry, calls []tool.Call, how *B
 type otherFailedError struct{ tool string }
 
 func (e *otherFailedError) Error() string {
-	return fmt.Sprintf("the call of %s did not succeed", e.tool)
+	return fmt.Sprintf(callStopped, e.tool)
 }

@@ -157,7 +157,7 @@ func (b *binding) complete(input json.RawMessage) (json.RawMessage, error) {
 	for _, g := range given {
 		for _, f := range b.fixed {
 			if strings.EqualFold(g.name, f.name) {
-				return nil, tool.InvalidInput(fmt.Errorf("%q is fixed; leave it out", g.name))
+				return nil, tool.InvalidInput(fmt.Errorf(fixedArgument, g.name))
 			}
 		}
 	}

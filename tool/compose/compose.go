@@ -138,7 +138,7 @@ func runPart(ctx context.Context, part *tool.Tool, input json.RawMessage, dry bo
 // blame is the result of a whole whose part did not succeed.
 func blame(part *tool.Tool, r tool.Result) tool.Result {
 	e := *r.Err
-	e.Message = fmt.Sprintf("Part %s: %s", part.Name, e.Message)
+	e.Message = fmt.Sprintf(partFailed, part.Name, e.Message)
 	return tool.Result{Outcome: r.Outcome, Err: &e, Action: r.Action}
 }
 

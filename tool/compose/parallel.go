@@ -122,7 +122,7 @@ func (p *parallel) runAll(ctx context.Context, input json.RawMessage, dry bool) 
 			if !p.Collect && !results[i].OK() {
 				once.Do(func() {
 					first = i
-					stop(fmt.Errorf("part %s did not succeed", part.Name))
+					stop(fmt.Errorf(partStopped, part.Name))
 				})
 			}
 		})

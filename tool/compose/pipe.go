@@ -56,8 +56,7 @@ func pipeHandler(t *tool.Tool, parts []*tool.Tool) partHandler {
 func noObject(t, part, next *tool.Tool) *tool.Error {
 	return &tool.Error{
 		Code: tool.CodeInvalidOutput, Category: tool.CategoryInternal,
-		Message: fmt.Sprintf("Part %s: its value is not a JSON object, which part %s of %s needs. "+
-			"The author of %s should put a Postprocess around %s that makes one.", part.Name, next.Name, t.Name, t.Name, part.Name),
+		Message: fmt.Sprintf(partNoObject, part.Name, next.Name, t.Name, t.Name, part.Name),
 	}
 }
 
@@ -73,7 +72,6 @@ func misfit(t, part, next *tool.Tool, value json.RawMessage) error {
 	}
 	return &tool.Error{
 		Code: tool.CodeInvalidInput, Category: tool.CategoryValidation, Err: err,
-		Message: fmt.Sprintf("Part %s: Validation error: it does not take the value of part %s: %v. If other arguments for %s do not help, "+
-			"its author should put a Postprocess around %s.", next.Name, part.Name, err, t.Name, part.Name),
+		Message: fmt.Sprintf(partMisfit, next.Name, part.Name, err, t.Name, part.Name),
 	}
 }

@@ -75,6 +75,6 @@ func (l *limiter) admit(ctx context.Context) error {
 func (l *limiter) exceeded(wait time.Duration) *tool.Error {
 	return &tool.Error{
 		Code: tool.CodeRateLimited, Category: tool.CategoryTransient, Retryable: true, RetryAfter: wait,
-		Message: fmt.Sprintf("Rate limit: %s takes %d calls per %s. Try again in %s.", l.name, l.Calls, l.Per, wait.Round(time.Millisecond)),
+		Message: fmt.Sprintf(rateLimited, l.name, l.Calls, l.Per, wait.Round(time.Millisecond)),
 	}
 }

@@ -57,8 +57,8 @@ func TestRetryTriesAgainWhatMaySucceedLater(t *testing.T) {
 		{"denied, whatever is said", []error{denied}, compose.RetryOptions{ShouldRetry: func(tool.Result) bool { return true }}, 0, 0, []time.Duration{0}, "no"},
 		{"as one says", []error{errors.New("broken")}, compose.RetryOptions{ShouldRetry: func(tool.Result) bool { return true }}, 0, 0, []time.Duration{0, 0}, `{"n":1}`},
 		{"a timeout", []error{context.DeadlineExceeded}, compose.RetryOptions{}, 0, 0, []time.Duration{0, 0}, `{"n":1}`},
-		{"a timeout of what mutates", []error{context.DeadlineExceeded}, compose.RetryOptions{}, tool.Mutates, 0, []time.Duration{0}, "The tool did not finish in time."},
-		{"a timeout of what is dangerous", []error{context.DeadlineExceeded}, compose.RetryOptions{}, tool.Dangerous, 0, []time.Duration{0}, "The tool did not finish in time."},
+		{"a timeout of what mutates", []error{context.DeadlineExceeded}, compose.RetryOptions{}, tool.Mutates, 0, []time.Duration{0}, "The tool did not finish in time. Check what the tool did before you call it again."},
+		{"a timeout of what is dangerous", []error{context.DeadlineExceeded}, compose.RetryOptions{}, tool.Dangerous, 0, []time.Duration{0}, "The tool did not finish in time. Check what the tool did before you call it again."},
 		{"what mutates and says that it may", []error{busy}, compose.RetryOptions{}, tool.Mutates, 0, []time.Duration{0, 0}, `{"n":1}`},
 	}
 	for _, c := range cases {

@@ -30,8 +30,7 @@ type searchReply struct {
 // they do. It is read-only, and shows neither tools that are deprecated or not served nor itself.
 // It sees the tools that the registry has at the time of a call.
 func SearchTool(r *tool.Registry) *tool.Tool {
-	return tool.Must(searchToolName,
-		"Finds tools by words in their names, tags, parameters and descriptions. Use it when you need a tool whose name you do not know.",
+	return tool.Must(searchToolName, searchManual,
 		func(_ context.Context, p searchParams) (tool.Reply[searchReply], error) {
 			if p.Limit <= 0 {
 				p.Limit = searchToolLimit

@@ -92,7 +92,7 @@ func callResult(r tool.Result) *sdk.CallToolResult {
 	out := &sdk.CallToolResult{Content: []sdk.Content{}, IsError: !r.OK()}
 	text := r.Render()
 	if r.Outcome == tool.NeedsApproval {
-		text = "This call needs approval and was not done. " + text
+		text = needsApproval + text
 	}
 	if text != "" {
 		out.Content = append(out.Content, &sdk.TextContent{Text: text})

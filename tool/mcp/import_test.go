@@ -48,7 +48,7 @@ func TestACommandThatDiesDuringACallIsTransient(t *testing.T) {
 		if got.Err == nil || got.Err.Code != mcp.CodeServerGone || got.Err.Category != tool.CategoryTransient || !got.Err.Retryable {
 			t.Errorf("got %+v, want a transient failure that can be retried", got.Err)
 		}
-		wantIn(t, got.Render(), "fixture is gone", "exit status 3")
+		wantIn(t, got.Render(), "fixture is lost", "exit status 3")
 	}
 }
 

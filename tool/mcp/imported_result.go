@@ -48,7 +48,7 @@ func unrounded(r tool.Result) tool.Result {
 	}
 	return tool.Result{Outcome: tool.Failed, Err: &tool.Error{
 		Code: tool.CodeInvalidOutput, Category: tool.CategoryInternal,
-		Message: fmt.Sprintf("The tool's result has a whole number beyond ±%d, which was rounded on the way, and no text beside it. Its server must give such a number as a string.", plainjson.MaxWhole),
+		Message: fmt.Sprintf(resultRounded, plainjson.MaxWhole),
 	}}
 }
 
@@ -63,7 +63,7 @@ func failureFrom(from *sdk.CallToolResult, text string) tool.Result {
 	}
 	return tool.Result{Outcome: f.Outcome, Err: &tool.Error{
 		Code: cmp.Or(f.Code, tool.CodeFailed), Category: cmp.Or(f.Category, tool.CategoryInternal), Retryable: f.Retryable,
-		Message: cmp.Or(text, "The tool failed and did not say why."),
+		Message: cmp.Or(text, toolFailed),
 	}}
 }
 
@@ -85,17 +85,17 @@ func contentText(c sdk.Content) string {
 	case *sdk.TextContent:
 		return c.Text
 	case *sdk.AudioContent:
-		return fmt.Sprintf("[audio, %s, %d bytes, which cannot be shown]", c.MIMEType, len(c.Data))
+		return fmt.Sprintf(audioContent, c.MIMEType, len(c.Data))
 	case *sdk.ResourceLink:
 		return strings.TrimSpace(fmt.Sprintf("%s (%s) %s", c.Name, c.URI, c.Description))
 	case *sdk.EmbeddedResource:
 		if c.Resource == nil {
-			return "[an empty resource]"
+			return emptyResource
 		}
 		if c.Resource.Blob != nil {
-			return fmt.Sprintf("[%s, %s, %d bytes, which cannot be shown]", c.Resource.URI, c.Resource.MIMEType, len(c.Resource.Blob))
+			return fmt.Sprintf(binaryResource, c.Resource.URI, c.Resource.MIMEType, len(c.Resource.Blob))
 		}
 		return c.Resource.Text
 	}
-	return fmt.Sprintf("[content of an unknown kind: %T]", c)
+	return fmt.Sprintf(unknownContent, c)
 }

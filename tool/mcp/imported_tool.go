@@ -35,7 +35,7 @@ func (im *Imported) convert(remote *sdk.Tool) (*tool.Tool, error) {
 	if remote.Annotations != nil {
 		t.Title = cmp.Or(t.Title, remote.Annotations.Title)
 	}
-	t.Description = cmp.Or(t.Description, t.Title, fmt.Sprintf("The tool %q of the MCP server %s.", remote.Name, im.name))
+	t.Description = cmp.Or(t.Description, t.Title, fmt.Sprintf(plainDescription, remote.Name, im.name))
 	t.Risk, t.Capabilities = risksOf(remote, im.opts.Trust)
 	im.takeSchemas(t, remote)
 	if im.opts.Adjust != nil {
@@ -51,7 +51,7 @@ func (im *Imported) takeSchemas(t *tool.Tool, remote *sdk.Tool) {
 	t.Input = input
 	if err != nil {
 		im.opts.Logger.Warn("arguments of an imported tool are not checked on this side", "server", im.name, "tool", remote.Name, "error", err)
-		t.Description += "\n\nThe arguments, as a JSON Schema: " + text
+		t.Description += schemaInText + text
 	}
 	if _, t.Output, err = objectSchema(remote.OutputSchema); err != nil {
 		im.opts.Logger.Warn("results of an imported tool are not checked on this side", "server", im.name, "tool", remote.Name, "error", err)
@@ -154,20 +154,22 @@ func (im *Imported) failure(err error) *tool.Error {
 	case im.life.Err() != nil:
 		return &tool.Error{
 			Code: CodeServerGone, Category: tool.CategoryTransient, Err: err,
-			Message: fmt.Sprintf("The MCP server %s is closed.", im.name),
+			Message: fmt.Sprintf(serverClosed, im.name),
 		}
 	case refused != nil && !errors.Is(err, sdk.ErrConnectionClosed):
 		return &tool.Error{
 			Code: tool.CodeFailed, Category: categoryOf(refused.Code), Err: err,
-			Message: fmt.Sprintf("The MCP server %s refused the call: %s", im.name, refused.Message),
+			Message: fmt.Sprintf(callRefused, im.name, refused.Message),
 		}
 	}
-	message := fmt.Sprintf("The MCP server %s is gone", im.name)
-	if what := im.link.gone(); what != "" {
-		message += " (" + what + ")"
+	cause := im.link.gone()
+	if cause != "" {
+		cause = " (" + cause + ")"
 	}
-	message += ". The call may have been done or not. Try again when the server is back."
-	return &tool.Error{Code: CodeServerGone, Category: tool.CategoryTransient, Retryable: true, Err: err, Message: message}
+	return &tool.Error{
+		Code: CodeServerGone, Category: tool.CategoryTransient, Retryable: true, Err: err,
+		Message: fmt.Sprintf(serverLost, im.name, cause),
+	}
 }
 
 // codeNotSent is the SDK's own, for a message that its transport could not deliver. It wraps the

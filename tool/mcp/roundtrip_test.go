@@ -124,7 +124,7 @@ func tellResult(t *testing.T, r tool.Result) toldResult {
 		told.Structured = value(t, r.Structured)
 	}
 	if r.Outcome == tool.NeedsApproval { // the server says it in words too, for clients of others
-		told.Text = strings.TrimPrefix(told.Text, "This call needs approval and was not done. ")
+		told.Text = strings.TrimPrefix(told.Text, "This call needs approval, and the tool did not run. ")
 		told.Failure = nil
 	}
 	return told
