@@ -298,33 +298,33 @@ var counts = []struct {
 	{"output.reasoning", func(c *TokenCount) *int64 { return c.Output.Reasoning }},
 }
 
-func (r *TokenRecord) problems(place string) []error {
-	errs := r.Tokens.problems(place)
-	if err := countProblem(place+".requests", r.Requests); err != nil {
+func (r *TokenRecord) problems(path string) []error {
+	errs := r.Tokens.problems(path)
+	if err := countProblem(path+".requests", r.Requests); err != nil {
 		errs = append(errs, err)
 	}
 	for i, u := range r.PricedUnits {
-		if err := countProblem(fmt.Sprintf("%s.pricedUnits[%d]", place, i), u.Quantity); err != nil {
+		if err := countProblem(fmt.Sprintf("%s.pricedUnits[%d]", path, i), u.Quantity); err != nil {
 			errs = append(errs, err)
 		}
 	}
-	if err := r.Cost.problem(place + ".cost"); err != nil {
+	if err := r.Cost.problem(path + ".cost"); err != nil {
 		errs = append(errs, err)
 	}
 	return errs
 }
 
-func (c TokenCount) problems(place string) []error {
+func (c TokenCount) problems(path string) []error {
 	return append(
-		sumProblems(place+".input", c.Input.Total, c.Input.Uncached, c.Input.CacheRead, c.Input.CacheWrite),
-		sumProblems(place+".output", c.Output.Total, c.Output.Visible, c.Output.Reasoning)...)
+		sumProblems(path+".input", c.Input.Total, c.Input.Uncached, c.Input.CacheRead, c.Input.CacheWrite),
+		sumProblems(path+".output", c.Output.Total, c.Output.Visible, c.Output.Reasoning)...)
 }
 
 // sumProblems checks that no count is negative, that the known parts fit into the total, and that
 // they are all of it if all are known. It takes the parts away from the total, which cannot overflow
 // where a sum could.
-func sumProblems(place string, total int64, parts ...*int64) []error {
-	if err := countProblem(place+".total", total); err != nil {
+func sumProblems(path string, total int64, parts ...*int64) []error {
+	if err := countProblem(path+".total", total); err != nil {
 		return []error{err}
 	}
 	rest, known := total, 0
@@ -333,15 +333,15 @@ func sumProblems(place string, total int64, parts ...*int64) []error {
 		case part == nil:
 			continue
 		case *part < 0:
-			return []error{fmt.Errorf("%s has a part of %d", place, *part)}
+			return []error{fmt.Errorf("%s has a part of %d", path, *part)}
 		case *part > rest:
-			return []error{fmt.Errorf("%s has parts that sum to more than the total %d", place, total)}
+			return []error{fmt.Errorf("%s has parts that sum to more than the total %d", path, total)}
 		}
 		rest -= *part
 		known++
 	}
 	if known == len(parts) && rest != 0 {
-		return []error{fmt.Errorf("%s has parts that sum to %d, not to the total %d", place, total-rest, total)}
+		return []error{fmt.Errorf("%s has parts that sum to %d, not to the total %d", path, total-rest, total)}
 	}
 	return nil
 }
@@ -349,21 +349,21 @@ func sumProblems(place string, total int64, parts ...*int64) []error {
 // maxCount is the largest integer that programs in every language read exactly.
 const maxCount = 1<<53 - 1
 
-func countProblem(place string, n int64) error {
+func countProblem(path string, n int64) error {
 	if n < 0 || n > maxCount {
-		return fmt.Errorf("%s is %d; it is between 0 and 2^53-1", place, n)
+		return fmt.Errorf("%s is %d; it is between 0 and 2^53-1", path, n)
 	}
 	return nil
 }
 
-func (c *Cost) problem(place string) error {
+func (c *Cost) problem(path string) error {
 	switch {
 	case c == nil:
 		return nil
 	case c.USD < 0 || math.IsNaN(c.USD) || math.IsInf(c.USD, 0):
-		return fmt.Errorf("%s is %v dollars", place, c.USD)
+		return fmt.Errorf("%s is %v dollars", path, c.USD)
 	case c.Source != "" && c.Source != CostAgentEstimate && c.Source != CostProviderReported && c.Source != CostAccountEstimate:
-		return fmt.Errorf("%s.source is %q; it is agent-estimate, provider-reported or account-estimate", place, c.Source)
+		return fmt.Errorf("%s.source is %q; it is agent-estimate, provider-reported or account-estimate", path, c.Source)
 	}
 	return nil
 }

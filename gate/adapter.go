@@ -11,13 +11,13 @@ import (
 )
 
 // An AgentConfig is what an adapter needs to know of a gate to configure its agent. The engine decides about
-// every call that the adapter asks it about, whatever the agent is configured to do.
+// every call that the adapter asks it about, independent of this configuration.
 type AgentConfig struct {
 	// Permissions are those of [FromCapabilities], nil without that policy. Of several those in [ModeAuto] count,
 	// which only the agent can enforce. Permissions with a When do not count: an agent's mode is set once.
 	Permissions *Permissions
 	// PermissionsOnly reports that no other policy decides anything, so that a permission mode of the agent
-	// can stand for the whole gate.
+	// can replace the whole gate.
 	PermissionsOnly bool
 	// LeavesToAgent reports that the gate has a [LeaveToAgent]: calls about which all policies abstain, those
 	// with the policy [NoPolicy] in their decision, are left to a permission mode that the agent was given.
@@ -47,12 +47,12 @@ func (e *Engine) AgentConfig() AgentConfig {
 
 // Deny records a denial that the adapter itself has made, as [Engine.Decide] records decisions, and returns it.
 func (e *Engine) Deny(ctx context.Context, call event.ToolCall, reason string) event.Decision {
-	return e.told(ctx, event.Decision{CallID: call.ID, Tool: call.Name, Policy: policyEngine, Reason: reason})
+	return e.record(ctx, event.Decision{CallID: call.ID, Tool: call.Name, Policy: policyEngine, Reason: reason})
 }
 
 // A CallContext is what an adapter knows about a question of its agent, beside the call itself.
 type CallContext struct {
-	// Server is the name of the MCP server that serves the tool, where the agent tells it: of
+	// Server is the name of the MCP server that serves the tool, if the agent reports it: in
 	// "mcp__a__b__c" both "a" and "a__b" can be the server.
 	Server string
 	// Workspace is the folder that the agent was started in: see [Facts].

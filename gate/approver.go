@@ -14,10 +14,9 @@ import (
 	"github.com/drover-agents/drover/tool"
 )
 
-// An Approver answers for calls about which a gate says ask. It is called by several goroutines, and
-// at most once for each call. Its context ends when the answer is no longer wanted: the time is over,
-// the call was withdrawn, or the answer to another question holds for this one too. An answer that
-// comes later counts for nothing. An error denies.
+// An Approver answers questions about calls for which the verdict of a gate is Ask. It is called by several goroutines, and
+// at most once for each call. Its context ends when the answer is no longer needed: the time is over,
+// the call was withdrawn, or the answer to another question covers this one. Late answers are ignored. An error denies.
 //
 // No policy can allow what another asks about, since a question beats a permission. An approver can: it
 // may look at rules before it asks a person. See the example of [ApproverFunc].
@@ -35,30 +34,30 @@ func (f ApproverFunc) Approve(ctx context.Context, q Question) (Answer, error) {
 type Question struct {
 	// Call is the call, with the input that would run.
 	Call event.ToolCall
-	// Reason and Policy say why there is a question, and who asks it.
+	// Reason is why there is a question, Policy which policy asks it.
 	Reason, Policy string
 	// Risk and Needs are what is known of the tool.
 	Risk  tool.Risk
 	Needs tool.Capability
 }
 
-// An Answer is what an approver says about a call. The zero value denies it, this once.
+// An Answer is the decision of an approver about a call. The zero value denies this one call.
 type Answer struct {
 	// Verdict is [event.Allow] or [event.Deny]; everything else denies.
 	Verdict event.Verdict
-	// Reason is what the model reads of a denial.
+	// Reason is the text of a denial that the model reads.
 	Reason string
 	// Input replaces the input of an allowed call. It is judged by the gate, and must not be denied.
 	// Nil leaves it as it is.
 	Input json.RawMessage
-	// Remember says for which later questions the answer holds too. It never holds where the gate
-	// itself denies, or for another tool. Zero means for none.
+	// Remember sets which later questions the answer covers too. It never covers a denial of the gate,
+	// or another tool. Zero means none.
 	Remember Scope
-	// Until ends what Remember says. Zero means with the engine.
+	// Until is when Remember ends. Zero means with the engine.
 	Until time.Time
 }
 
-// A Scope is how far an answer holds.
+// A Scope is the set of calls that an answer covers.
 type Scope uint8
 
 // The scopes.
@@ -124,7 +123,7 @@ func unapproved(q Question, why string) event.Decision {
 	return event.Decision{Policy: policyApprover, Reason: fmt.Sprintf(unapprovedCall, q.Call.Name, reason, why)}
 }
 
-// follow makes a decision of an answer, and remembers it as far as it says.
+// follow makes a decision of an answer, and remembers it for the scope of the answer.
 func (e *Engine) follow(ctx context.Context, c Call, asked event.Decision, key answerKey, got Answer) event.Decision {
 	d := event.Decision{Verdict: got.Verdict, Reason: got.Reason, Policy: policyApprover, Input: asked.Input}
 	if got.Verdict != event.Allow {
@@ -178,7 +177,7 @@ type reply struct {
 func (e *Engine) consult(ctx context.Context, q Question, key answerKey) reply {
 	wait, cancel := e.limited(ctx)
 	defer cancel()
-	replies := make(chan reply, 1) // an approver that does not listen must not wait for ever
+	replies := make(chan reply, 1) // an approver that ignores its context must not block for ever
 	go func() {
 		r := reply{problem: approverExited}
 		defer func() { replies <- r }()

@@ -23,9 +23,9 @@ import (
 // always with this input, or always this tool. The end of the input denies, and so do three invalid
 // answers in a row.
 //
-// What the model wrote is shown with every character that a terminal could act on escaped, and
-// shortened if it is long; the text says so then. An answer that was begun before a question was
-// shown never counts for it: after a question was withdrawn, the next line is thrown away.
+// The text of the model is shown with every terminal control character escaped. A long text is
+// shortened, with a note. An answer that was begun before a question was shown never answers it:
+// after a question was withdrawn, the next line is discarded.
 type Terminal struct {
 	in    *bufio.Reader
 	out   io.Writer
@@ -43,9 +43,9 @@ type line struct {
 	err  error
 }
 
-// TerminalApprover makes an approver of a terminal, or of whatever else gives lines and shows text.
-// It reads only while a question is open. Whatever else writes to out, such as a log of events, may
-// come between the lines of a question.
+// TerminalApprover makes an approver of a terminal, or of another reader of lines and writer of text.
+// It reads only while a question is open. Other writers to out, such as a log of events, may write
+// between the lines of a question.
 func TerminalApprover(in io.Reader, out io.Writer) *Terminal {
 	return &Terminal{in: bufio.NewReader(in), raw: in, out: out, turn: make(chan struct{}, 1), over: make(chan struct{})}
 }
@@ -82,7 +82,7 @@ func (t *Terminal) Approve(ctx context.Context, q Question) (Answer, error) {
 
 const (
 	choices = "Allow it? [y]es, [n]o, [a]lways with this input, always this [t]ool: "
-	// maxTries is how many answers that cannot be understood are borne.
+	// maxTries is the number of invalid answers that deny.
 	maxTries = 3
 )
 
@@ -124,8 +124,8 @@ func parseAnswer(text string) (Answer, bool) {
 	return Answer{}, false
 }
 
-// read waits for the next line. Reading cannot be interrupted, so that it goes on, on a goroutine of
-// its own, when nobody waits any longer; there is never more than one such read.
+// read waits for the next line. A read cannot be interrupted, so it continues on its own
+// goroutine after the caller has left; there is never more than one such read.
 func (t *Terminal) read(ctx context.Context) (string, error) {
 	if t.pending == nil {
 		lines := make(chan line, 1)

@@ -21,7 +21,7 @@ const (
 	Builtin
 	// Registered is a tool of a registry of ours.
 	Registered
-	// Foreign is a tool of somebody else's MCP server.
+	// Foreign is a tool of an MCP server that is not ours.
 	Foreign
 )
 
@@ -36,20 +36,20 @@ type Call struct {
 	// Tool is the name without server and argument: "write-file" of "mcp__files__write-file", "Bash"
 	// of "Bash(ls)".
 	Tool string
-	// Argument is what stands in parentheses after the name: "ls" of "Bash(ls)".
+	// Argument is the text in parentheses after the name: "ls" of "Bash(ls)".
 	Argument string
 	// Risk and Needs are what is known of the tool.
 	Risk  tool.Risk
 	Needs tool.Capability
-	// Again says that facts about the call were asked for before: a policy or the approver has replaced its input.
+	// Again is set when facts about the call were requested before: a policy or the approver has replaced its input.
 	Again bool
 
-	agent  *tool.Catalogue
-	name   string        // Tool, or the id that the call gives instead
-	read   *inputReading // what policies have read from Input
-	runs   *tool.Tool    // what a registry is about to run
-	said   *Call         // what the call says it is, where that is something else
-	before *int          // how many calls came before it
+	agent   *tool.Catalogue
+	name    string        // Tool, or the id that the call gives instead
+	read    *inputReading // what policies have read from Input
+	runs    *tool.Tool    // what a registry is about to run
+	claimed *Call         // the tool that the call names, if another one would run
+	before  *int          // how many calls came before it
 }
 
 const mcpPrefix = "mcp__"
@@ -73,8 +73,8 @@ func splitName(name string, keys []string) (server, bare, argument string) {
 // serverKey spells the key of an MCP server as the names of its tools do.
 func serverKey(key string) string { return tool.NewMCPName(key, "").Server }
 
-// canonical makes the call that policies see. Its server is taken from the name, unless somebody
-// knows it better: of "mcp__a__b__c" both "a" and "a__b" can be the server.
+// canonical makes the call that policies see. Its server is taken from the name, unless the caller
+// reports it: in "mcp__a__b__c" both "a" and "a__b" can be the server.
 func (g *Gate) canonical(call event.ToolCall, server string) Call {
 	c := Call{ToolCall: call, agent: g.agent}
 	keys := g.keys
@@ -123,27 +123,27 @@ func (g *Gate) canonical(call event.ToolCall, server string) Call {
 
 // candidate makes the call that policies see of a tool that a registry is about to run. The name that
 // the caller has for it may mean something else: a tool of the agent, or of another registry.
-func (g *Gate) candidate(said Call, t *tool.Tool) Call {
-	c := said
+func (g *Gate) candidate(claimed Call, t *tool.Tool) Call {
+	c := claimed
 	c.runs, c.Origin, c.Server, c.Risk, c.Needs = t, Unknown, "", t.Risks(), t.Needs()
-	id, places := t.ID(), 0
+	id, matches := t.ID(), 0
 	itself := slices.ContainsFunc(g.servers, func(s server) bool { return finds(s.lookup, id, t) })
 	for _, s := range g.servers {
 		found, ok := s.lookup.Lookup(id)
 		if !ok || itself && found != t {
 			continue
 		}
-		if places == 0 || c.Server != s.key {
-			places++
+		if matches == 0 || c.Server != s.key {
+			matches++
 		}
 		c.add(found)
 		c.Server, c.Tool = s.key, servedName(s.lookup, found)
 	}
-	if places > 1 {
+	if matches > 1 {
 		c.Server = "" // it may be either
 	}
-	if c.Tool != said.Tool || c.Server != said.Server && isMCP(said.Name) {
-		c.said = &said
+	if c.Tool != claimed.Tool || c.Server != claimed.Server && isMCP(claimed.Name) {
+		c.claimed = &claimed
 	}
 	return c
 }
@@ -153,7 +153,7 @@ func finds(l Lookup, id string, t *tool.Tool) bool {
 	return ok && found == t
 }
 
-// found adds a tool that a name means. Rules go by names, so that an id stands for one.
+// found adds a tool that a name means. Rules use names, so an id is replaced by one.
 func (c *Call) found(in Lookup, name string, t *tool.Tool) {
 	c.add(t)
 	if strings.IndexByte(name, ':') >= 0 && name == t.ID() {

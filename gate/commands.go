@@ -53,7 +53,7 @@ func newCommandRule(argument, text string) (commandRule, error) {
 func ruleWords(text string) ([]string, error) {
 	file, err := parseShell(text)
 	if err != nil {
-		return nil, fmt.Errorf("this is no command: %w", err)
+		return nil, fmt.Errorf("not a command: %w", err)
 	}
 	problem := errors.New("a rule is one simple command, without redirection, assignment or expansion")
 	if len(file.Stmts) != 1 {
@@ -123,9 +123,9 @@ func matchesAny(forms []string, words string, guess bool) bool {
 	return false
 }
 
-// wildMatch matches words with a form. With guess, what is computed stands for anything too.
+// wildMatch matches words with a form. With guess, a computed part matches anything too.
 func wildMatch(form, words string, guess bool) bool {
-	// row[i] says whether form[:i] matches the words read so far.
+	// row[i] reports whether form[:i] matches the words read so far.
 	var buf [128]bool
 	row := append(buf[:0], make([]bool, len(form)+1)...)
 	row[0] = true

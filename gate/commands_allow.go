@@ -45,8 +45,8 @@ func permittedCall(call *syntax.CallExpr, rules []commandRule) bool {
 	return false
 }
 
-// hidesAction reports whether a command that looks harmless is told to run or to delete something
-// of which the rule says nothing.
+// hidesAction reports whether a command that looks harmless has an action, such as -exec or -delete,
+// that the rule does not name.
 func hidesAction(words []string, r *commandRule) bool {
 	name := programName(words[0])
 	if name != "find" && name != "fd" && name != "fdfind" {
@@ -120,7 +120,7 @@ func harmlessDefault(p *syntax.ParamExp) bool {
 	return true
 }
 
-// allNamed reports whether all assignments are to variables that good says yes to.
+// allNamed reports whether all assignments are to variables that good accepts.
 func allNamed(assigns []*syntax.Assign, good func(name string) bool) bool {
 	return !slices.ContainsFunc(assigns, func(a *syntax.Assign) bool { return a.Name == nil || !good(a.Name.Value) })
 }

@@ -33,8 +33,8 @@ func (s *script) concerns(rules []commandRule) (why string, hit bool) {
 type commandSearch struct {
 	rules []commandRule
 	depth int
-	// rule is what was found, with the command for people; hidden is a command of which it cannot
-	// be said what it will run.
+	// rule is what was found, with the command for people; hidden is a command that may run
+	// others, which cannot be determined.
 	rule   *commandRule
 	shown  string
 	hidden string
@@ -89,7 +89,7 @@ func (c *commandSearch) file(f *syntax.File) {
 	})
 }
 
-// coproc looks for a name that is a command for a shell: only what stands in brackets has a name, as
+// coproc looks for a name that is a command for a shell: only a command in brackets has a name, as
 // in "coproc copy { cat; }".
 func (c *commandSearch) coproc(p *syntax.CoprocClause) {
 	switch p.Stmt.Cmd.(type) {
@@ -221,7 +221,7 @@ func isOption(words []string, i int) bool {
 		strings.Contains(w, "=") || w != "" && '0' <= w[0] && w[0] <= '9'
 }
 
-// simple compares a command with the rules: as it is, and without the options that stand before
+// simple compares a command with the rules: as it is, and without the options before
 // the rest.
 func (c *commandSearch) simple(words []string) {
 	if c.rule != nil {
@@ -303,7 +303,7 @@ func isStream(word string) bool {
 }
 
 // shellArguments finds the script of "sh -c script". A shell that reads commands from its input or
-// from a computed place hides them; one that reads a file is taken as any other program.
+// from a computed file hides them; one that reads a file is taken as any other program.
 func (c *commandSearch) shellArguments(words []string, shown string) {
 	inline, stdin, operands := false, false, []string{}
 	for i := 1; i < len(words); i++ {

@@ -26,7 +26,7 @@ var programs = regexp.MustCompile("(?i)\\bsystem\\b|\\bexec([lv]p?e?|sync|file\\
 
 func runsPrograms(text string) bool { return programs.MatchString(text) }
 
-// program looks at a program of another language that stands in the command or is its input.
+// program looks at a program of another language that is in the command or is its input.
 func (c *commandSearch) program(words []string) {
 	name := versionless(programName(words[0]))
 	hides := false
@@ -68,7 +68,7 @@ func databaseRuns(text string) bool {
 	return databaseCommands.MatchString(text) || isComputed(text) && strings.HasPrefix(strings.TrimSpace(text), ".")
 }
 
-// hasStatement reports whether a client of a database is given what it shall do, and so does not read it
+// hasStatement reports whether a client of a database has a statement in its arguments, and so does not read one
 // from its input.
 func hasStatement(name string, words []string) bool {
 	options := []string{"-e", "--execute", "-V", "--version", "--help"}
@@ -103,7 +103,7 @@ func editorRuns(text string) bool {
 	return strings.Contains(text, "!") || runsPrograms(text) || strings.Contains(text, "shell")
 }
 
-// interpreterRuns reports whether an interpreter may start a command: its program says so, or cannot be
+// interpreterRuns reports whether an interpreter may start a command: its program may start one, or cannot be
 // read. One in a file is taken as any other program.
 func (c *commandSearch) interpreterRuns(words, options []string) bool {
 	inline := false
@@ -298,7 +298,7 @@ func (s sedScript) delimited(parts int) (sedScript, bool) {
 		case s[i] == '\\' && !set:
 			i++
 		case s[i] == '[' && parts == pattern && !set:
-			first := i + 1 // a bracket in this place does not end the set
+			first := i + 1 // a bracket at this position does not end the set
 			if strings.HasPrefix(string(s[first:]), "^") {
 				first++
 			}

@@ -114,7 +114,7 @@ func (c *commandSearch) options(words []string) {
 }
 
 // optionValue gives the value of an option, in the word itself or in the next one. Long options may
-// be shortened, and those of one letter may stand together.
+// be shortened, and those of one letter may be joined.
 func optionValue(word string, rest []string, option string) (value string, ok bool) {
 	if !strings.HasPrefix(word, option[:1]) || word == "--" {
 		return "", false

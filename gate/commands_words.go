@@ -112,7 +112,7 @@ func writeDoubleQuoted(b *strings.Builder, q *syntax.DblQuoted) {
 	}
 }
 
-// quotedPart is what stands for an expansion in double quotes. It stays one word unless it is of a
+// quotedPart is the byte for an expansion in double quotes. It stays one word unless it is of a
 // list, or has a default that may be one.
 func quotedPart(part syntax.WordPart) byte {
 	p, ok := part.(*syntax.ParamExp)

@@ -18,22 +18,22 @@ import (
 
 // EngineOptions configures an [Engine]. Nil and the zero value are ready to use.
 type EngineOptions struct {
-	// Facts gives what is known at the moment of a call; it may look at files, see [FindTarget].
+	// Facts returns the facts at the moment of a call; it may look at files, see [FindTarget].
 	// Where it leaves Now, Dir or Workspace empty the engine fills in the time, the directory that the
 	// call names, and the one of the [CallContext]; Calls is at least its own count. Nil
 	// means those four, and the Target. It is called by several goroutines, and again about an input that a
 	// policy or the approver has written. A function that panics denies.
 	Facts func(ctx context.Context, c Call) Facts
-	// Approver is asked where the gate says ask. Nil denies such calls.
+	// Approver is asked where the verdict of the gate is Ask. Nil denies such calls.
 	Approver Approver
 	// ApprovalTimeout is how long an answer may take. Zero means 5 minutes; a negative value means as
 	// long as the caller waits.
 	ApprovalTimeout time.Duration
-	// Emit is told of each question ([event.PermissionRequest]) and of each decision
-	// ([event.Decision]), before anybody acts on it. It is called by several goroutines and must not
+	// Emit receives each question ([event.PermissionRequest]) and each decision
+	// ([event.Decision]) before it takes effect. It is called by several goroutines and must not
 	// block. A call is denied if Emit returns an error about it, or panics.
 	Emit func(event.Event) error
-	// Logger hears of failures whose text is not for the model: errors of the approver, panics, and
+	// Logger receives failures whose text is not for the model: errors of the approver, panics, and
 	// MCP servers that the gate seems to know under another key. Nil discards.
 	Logger *slog.Logger
 }
@@ -46,10 +46,10 @@ const defaultApprovalTimeout = 5 * time.Minute
 // every call, with a [CallContext], and sets the agent up by [Engine.AgentConfig]. It is safe for
 // concurrent use.
 //
-// There is one verdict for each call: the first decision is kept and given again at every other
-// place, questions about a call that is being decided wait for that decision, and nobody is asked
-// twice. A call is its id together with the tool and the input: the same id with another tool or
-// another input is another call, except the input that the decision itself put in the place of the
+// There is one verdict for each call: the first decision is kept and returned to every other
+// caller, questions about a call that is being decided wait for that decision, and the approver is asked
+// once. A call is its id together with the tool and the input: the same id with another tool or
+// another input is another call, except the input with which the decision itself replaced the
 // first. A call that the CLI begins under an id that it has used is another one too. Inputs are
 // compared by meaning, not by the order of their keys, and the full and the bare name of a registered
 // tool are one. A denial is kept too, also one because of a timeout or a cancelled question. A call
@@ -79,8 +79,8 @@ func NewEngine(g *Gate, opts *EngineOptions) *Engine {
 	return e
 }
 
-// Decide makes the decision about a call, or gives the one that was made. It never says ask: where
-// the gate does, the approver is asked.
+// Decide makes the decision about a call, or returns the one that was made. Its verdict is never Ask: where
+// that of the gate is, the approver is asked.
 func (e *Engine) Decide(ctx context.Context, call event.ToolCall) event.Decision {
 	c, key, ok := e.identify(ctx, call)
 	if !ok {
@@ -93,7 +93,7 @@ func (e *Engine) Decide(ctx context.Context, call event.ToolCall) event.Decision
 	if !mine {
 		return e.await(ctx, v, call)
 	}
-	// Whatever happens, those who wait are told; the zero decision denies.
+	// Waiting callers always get a decision; the zero decision denies.
 	defer func() { e.verdicts.settle(key, v) }()
 	v.decision = e.decide(ctx, c)
 	return v.decision
@@ -132,15 +132,15 @@ func (e *Engine) await(ctx context.Context, v *verdict, call event.ToolCall) eve
 
 const policyEngine = "engine"
 
-// decide makes a decision and tells of it.
+// decide makes a decision and records it.
 func (e *Engine) decide(ctx context.Context, c Call) event.Decision {
 	d := e.judge(ctx, c)
 	d.CallID, d.Tool = c.ID, c.Name
-	return e.told(ctx, d)
+	return e.record(ctx, d)
 }
 
-// told is the decision once it has been told; one that cannot be told denies.
-func (e *Engine) told(ctx context.Context, d event.Decision) event.Decision {
+// record emits a decision and returns it; one that cannot be emitted becomes a denial.
+func (e *Engine) record(ctx context.Context, d event.Decision) event.Decision {
 	if e.emit(ctx, d) {
 		return d
 	}
@@ -150,7 +150,7 @@ func (e *Engine) told(ctx context.Context, d event.Decision) event.Decision {
 	}
 }
 
-// judge asks the gate and, where the gate says so, the approver. A panic denies.
+// judge asks the gate and, where its verdict is Ask, the approver. A panic denies.
 func (e *Engine) judge(ctx context.Context, c Call) (d event.Decision) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -165,8 +165,8 @@ func (e *Engine) judge(ctx context.Context, c Call) (d event.Decision) {
 	return d
 }
 
-// decideInput asks the gate. What was found out about one input says nothing of another, so that an
-// input that a policy has written is judged once more, with facts of its own.
+// decideInput asks the gate. Facts about one input do not apply to another, so an
+// input that a policy has written is judged once more, with its own facts.
 func (e *Engine) decideInput(ctx context.Context, c Call) event.Decision {
 	facts := e.facts(ctx, c)
 	d := e.gate.decide(&c, &facts)
@@ -188,7 +188,7 @@ func (e *Engine) decideInput(ctx context.Context, c Call) event.Decision {
 	return d
 }
 
-// facts are what the caller says about a call, and what is left for the engine to say.
+// facts returns the facts of the caller about a call, completed by the engine.
 func (e *Engine) facts(ctx context.Context, c Call) Facts {
 	var f Facts
 	if e.opts.Facts != nil {

@@ -4,8 +4,8 @@ package gate
 
 import "time"
 
-// Facts are what the caller knows about the run at the moment of a call. Everything may be left
-// empty: what is not known limits nothing. The gate only reads.
+// Facts are what the caller knows about the run at the moment of a call. Every field may be left
+// empty: an unknown fact limits nothing. The gate only reads.
 type Facts struct {
 	// Now is the time of the decision; Deadline is when the run must be over, zero for never.
 	Now, Deadline time.Time
@@ -42,12 +42,12 @@ type Remaining struct {
 // A Target is what the caller found out about the file that a call names. A gate does no I/O, so it
 // cannot look itself.
 type Target struct {
-	// Path is the file with all links resolved. Empty means that nobody looked.
+	// Path is the file with all links resolved. Empty means unknown.
 	Path string
-	// Missing says that there is no such file.
+	// Missing is set if there is no such file.
 	Missing bool
 	// More are the other files, where a call is about several, as a patch is.
 	More []Target
-	// Unresolved says that the path cannot be followed to its end. No rule then allows it.
+	// Unresolved is set if the path cannot be resolved. No rule then allows it.
 	Unresolved bool
 }

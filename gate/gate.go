@@ -14,7 +14,7 @@ import (
 	"github.com/drover-agents/drover/tool"
 )
 
-// A Stage is the place of a policy in the order in which reasons win.
+// A Stage is the position of a policy in the order in which reasons are chosen.
 type Stage uint8
 
 // The stages, in their order.
@@ -33,12 +33,12 @@ type Policy struct {
 	// Name is how decisions name the policy.
 	Name  string
 	Stage Stage
-	// Judge says what the policy thinks of a call, or false if nothing. It must be pure, and safe
+	// Judge returns the decision of the policy about a call, or false to abstain. It must be pure, and safe
 	// for concurrent use; it must neither change nor keep what it is given. A decision that allows
 	// or asks may replace the input; all policies then judge the new input. Nil abstains.
 	Judge func(c *Call, f *Facts) (event.Decision, bool)
-	// When tells whether the policy holds at the moment of a decision: Judge and Otherwise are left out
-	// while it says no. It must be fast and safe for concurrent use; one that panics denies. Nil means
+	// When reports whether the policy applies at the moment of a decision: Judge and Otherwise are skipped
+	// while it returns false. It must be fast and safe for concurrent use; one that panics denies. Nil means
 	// always. It is for policies that come during a run, with the tools that they are about.
 	When func() bool
 
@@ -46,8 +46,8 @@ type Policy struct {
 	Tools map[string]Lookup
 	// Catalogue has the agent's own tools, for the gate to know.
 	Catalogue *tool.Catalogue
-	// Otherwise is what the policy says of calls about which all policies abstain. The strictest
-	// of those given holds; nil says nothing.
+	// Otherwise is the rule of the policy for calls about which all policies abstain. The strictest
+	// of those given applies; nil means no rule.
 	Otherwise *Otherwise
 	// Permissions are set by [FromCapabilities], for the agent's own permission mode.
 	Permissions *Permissions
@@ -143,7 +143,7 @@ func (p *Policy) check() error {
 
 func (p *Policy) holds() bool { return p.When == nil || p.When() }
 
-// stricter returns the rule that lets less pass; nil says nothing.
+// stricter returns the rule that allows less; nil is no rule.
 func stricter(a, b *Otherwise) *Otherwise {
 	if a == nil || b != nil && b.Verdict < a.Verdict {
 		return b
@@ -173,16 +173,16 @@ func (g *Gate) Decide(call event.ToolCall, f Facts) (d event.Decision) {
 	return g.decide(&c, &f)
 }
 
-// decide judges a call whose tool is known. Where the call says that it is of another, it is judged as
-// that too, and the stricter decision holds.
+// decide judges a call whose tool is known. If the call names another tool, it is judged as
+// that too, and the stricter decision applies.
 func (g *Gate) decide(c *Call, f *Facts) event.Decision {
 	d := g.decideAs(c, f)
-	if c.said == nil || d.Verdict == event.Deny {
+	if c.claimed == nil || d.Verdict == event.Deny {
 		return d
 	}
-	said := *c.said
-	said.Input = c.Input
-	other := g.decideAs(&said, f)
+	claimed := *c.claimed
+	claimed.Input = c.Input
+	other := g.decideAs(&claimed, f)
 	if other.Verdict != event.Deny && !bytes.Equal(d.Input, other.Input) {
 		return event.Decision{Policy: "gate", Reason: fmt.Sprintf(candidatesDisagree, c.Name)}
 	}
@@ -231,8 +231,8 @@ func (g *Gate) rejudge(j *judgement, first event.Decision) event.Decision {
 
 // judge asks the policies in order. It stops at the first denial, and makes one of a panic. It
 // reports false if all abstain, and the judgement then has the rule for that. The input of the decision is set
-// if a policy rewrote it, and the call's input with it. Each policy is asked once whether it holds: what it
-// allows otherwise must not count without what it denies.
+// if a policy rewrote it, and the call's input with it. When is called once for each policy, so that
+// its Otherwise never counts without its Judge.
 func (g *Gate) judge(j *judgement) (best event.Decision, decided bool) {
 	var (
 		c         = &j.call
@@ -275,7 +275,7 @@ func (g *Gate) judge(j *judgement) (best event.Decision, decided bool) {
 	return best, decided
 }
 
-// unknown reports whether a call is of a tool of the agent of which nobody knows what it does.
+// unknown reports whether a call is of a tool of the agent whose effects are unknown.
 func (c *Call) unknown() bool { return c.Origin == Unknown && c.runs == nil }
 
 // howToAllow ends the reason of a denial of such a tool.

@@ -29,7 +29,7 @@ func Limits(opts LimitOptions) Policy {
 	return p
 }
 
-// reached says which limit is reached, or nothing.
+// reached returns the reason for the first limit that is reached, or "".
 func (o LimitOptions) reached(f *Facts) string {
 	left := &f.Remaining
 	switch {

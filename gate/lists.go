@@ -10,12 +10,12 @@ import (
 
 // AllowTools allows what is named, and denies everything else, but for the tools without which the agent
 // can use no other or give no answer, which only other policies deny; see [tool.Native.Plumbing]. A nil list
-// says nothing; an empty one denies every other call.
+// abstains; an empty one denies every other call.
 //
 // A name is one of:
 //
 //   - "Read", "my-tool": a tool of the agent or of a registry of ours. It never means a tool of
-//     somebody else's server. So a tool of the agent can be allowed that its catalogue does not have.
+//     another server. So a tool of the agent can be allowed that its catalogue does not have.
 //   - "mcp__server__tool": that tool, also where it is called by its bare name.
 //   - "mcp__server" or "mcp__server__*": all tools of the server.
 //   - "Write(/src/**)", "Bash(git status)": calls with such paths or commands; see [Rules]. Paths
@@ -30,12 +30,12 @@ func AllowTools(names ...string) Policy {
 	return rulesPolicy("allow-list", true, RuleOptions{Allow: names})
 }
 
-// DenyTools denies what is named, in the forms of [AllowTools], and says nothing of the rest.
+// DenyTools denies the named tools, in the forms of [AllowTools], and abstains about all others.
 func DenyTools(names ...string) Policy {
 	return rulesPolicy("deny-list", false, RuleOptions{Deny: names})
 }
 
-// AskTools asks about what is named, in the forms of [AllowTools], and says nothing of the rest.
+// AskTools asks about the named tools, in the forms of [AllowTools], and abstains about all others.
 func AskTools(names ...string) Policy {
 	return rulesPolicy("ask-list", false, RuleOptions{Ask: names})
 }
@@ -73,10 +73,10 @@ type RuleOptions struct {
 //     denies. A Grep is denied if it would search what must not be read.
 //
 // Commands: "Bash(npm run test)" is that command, "Bash(npm run test:*)" and "Bash(npm run test *)"
-// also with more words, and "*" elsewhere stands for anything in one command. Commands are read as
+// also with more words, and "*" elsewhere matches anything in one command. Commands are read as
 // a shell reads them.
 //
-//   - A permission needs that every simple command matches a rule, wherever it stands: in lists,
+//   - A permission needs that every simple command matches a rule, wherever it is: in lists,
 //     pipes, substitutions, functions. Nothing is allowed that writes to or reads from files by
 //     redirection, sets variables that may change how commands run, computes the name of a command,
 //     or does arithmetic (which can run commands in bash; so can test -v, printf -v and read). What runs other commands, such as sudo,
@@ -97,7 +97,7 @@ func rulesPolicy(name string, closed bool, opts RuleOptions) Policy {
 	}}
 }
 
-// judge looks at denials first, then at questions, then at permissions, then at what lies beyond
+// judge looks at denials first, then at questions, then at permissions, then at calls outside
 // the permissions. Most calls are judged by their names alone.
 func (s *ruleSet) judge(c *Call, f *Facts) (event.Decision, bool) {
 	if s.hasArguments(c) {
@@ -131,7 +131,7 @@ func (s *ruleSet) judgeArguments(c *Call, f *Facts) (event.Decision, bool) {
 	case s.allow.permits(&subject):
 		return event.Decision{Verdict: event.Allow}, true
 	case s.allow.bounds(c):
-		return event.Decision{Reason: fmt.Sprintf(toolOnlyAs, c.Name, s.allow.forms(c), s.allow.unplaced(&subject))}, true
+		return event.Decision{Reason: fmt.Sprintf(toolOnlyAs, c.Name, s.allow.forms(c), s.allow.unmatchable(&subject))}, true
 	case s.closed:
 		return unlisted(c), true
 	}

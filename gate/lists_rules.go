@@ -79,7 +79,7 @@ func (g *Gate) addRule(s *ruleSet, to *ruleGroup, text string, wide bool) error 
 		}
 		to.commands = append(to.commands, rule)
 	case g.agent == nil && name.bare != "" && !g.serves(name.bare):
-		return errors.New("nobody has said which tools the agent has, so that the argument has no meaning; add gate.KnowsAgent with the catalogue of the agent")
+		return errors.New("the gate has no catalogue of the agent, so the argument has no meaning; add gate.KnowsAgent with the catalogue of the agent")
 	default:
 		rule, err := g.newPathRule(name, argument, text, wide, s.home != "")
 		if err != nil {
@@ -136,7 +136,7 @@ func newToolName(text string) (toolName, error) {
 	case bareName().MatchString(text):
 		return toolName{bare: text}, nil
 	}
-	return toolName{}, errors.New(`this is no name of a tool; write "Tool", "Tool(argument)" or "mcp__server__tool"`)
+	return toolName{}, errors.New(`not a name of a tool; write "Tool", "Tool(argument)" or "mcp__server__tool"`)
 }
 
 // means reports whether the call is of the tool. Wide takes the doubt of a server whose name has
@@ -172,7 +172,7 @@ type subject struct {
 	set   *ruleSet
 }
 
-func (s *subject) places() *places { return s.call.places(s.facts, s.set.home) }
+func (s *subject) paths() *callPaths { return s.call.paths(s.facts, s.set.home) }
 
 func (s *subject) script() *script { return s.call.script() }
 

@@ -15,14 +15,14 @@ type Lookup interface {
 	Lookup(name string) (*tool.Tool, bool)
 }
 
-// Knows makes a policy that judges nothing: it tells the gate which tools the MCP server of that key
+// Knows makes a policy that judges nothing: it gives the gate the tools that the MCP server of that key
 // serves, so that the other policies know their risks and capabilities.
 func Knows(server string, tools Lookup) Policy {
 	return Policy{Name: "tools", Tools: map[string]Lookup{server: tools}}
 }
 
-// KnowsAgent makes a policy that judges nothing: it tells the gate which tools the agent has by itself. An
-// [agent.Runner] adds it, and so does an evaluation. Nil says nothing.
+// KnowsAgent makes a policy that judges nothing: it gives the gate the tools that the agent has by itself. An
+// [agent.Runner] adds it, and so does an evaluation. Nil adds no tools.
 func KnowsAgent(c *tool.Catalogue) Policy { return Policy{Name: "agent", Catalogue: c} }
 
 var errNoTools = errors.New("Invalid input: expected tool list or Registry, got nil")

@@ -18,9 +18,9 @@ import (
 // remembered is how many verdicts, and how many answers, an engine keeps.
 const remembered = 4096
 
-// identity names the tool that a call means, in one way whether the call says its full name, its
-// bare name or its id. A name that can mean several tools stands for itself alone: a verdict about
-// one of them must not pass for one about another.
+// identity names the tool that a call means, in one way whether the call has its full name, its
+// bare name or its id. A name that can mean several tools is an identity of its own: a verdict about
+// one of them must not count for another.
 func (g *Gate) identity(c Call) string {
 	if c.runs != nil {
 		return g.candidateIdentity(c)
@@ -48,16 +48,16 @@ func (g *Gate) identity(c Call) string {
 }
 
 // candidateIdentity is identity for a tool that a registry is about to run. It is that of the call by
-// the full name, unless the call says that it is of something else.
+// the full name, unless the call names another tool.
 func (g *Gate) candidateIdentity(c Call) string {
-	if c.said == nil && c.Server != "" {
+	if c.claimed == nil && c.Server != "" {
 		return joinParts([]string{"registered", c.Server, c.runs.ID(), c.Argument})
 	}
-	said := ""
-	if c.said != nil {
-		said = g.identity(*c.said)
+	claimed := ""
+	if c.claimed != nil {
+		claimed = g.identity(*c.claimed)
 	}
-	return joinParts([]string{"candidate", c.Server, c.runs.ID(), c.Tool, said})
+	return joinParts([]string{"candidate", c.Server, c.runs.ID(), c.Tool, claimed})
 }
 
 // joinParts joins strings such that different lists give different strings.
@@ -150,11 +150,11 @@ type answer struct {
 	until   time.Time // zero for ever
 }
 
-// answers keeps what the approver said for more than one call.
+// answers keeps the answers that cover more than one call.
 type answers struct {
 	mu    sync.Mutex
 	kept  recent.Map[answerKey, answer]
-	added chan struct{} // closed when there is a further one; nil if nobody waits for that
+	added chan struct{} // closed when there is a further one; nil if no caller waits for it
 }
 
 // find returns the answer that holds for a call. A rejection beats an approval.

@@ -47,7 +47,7 @@ type pathRule struct {
 	text   string
 	tool   toolName
 	family family
-	head   bool // its name stands for the family
+	head   bool // its name means the family
 	anchor anchor
 	// glob is what has to follow the directory of the anchor. Of "dir/**" the tree is "dir": most
 	// rules are such, and need no matching.
@@ -138,9 +138,9 @@ func (r *pathRule) base(root, home string) string {
 	return root
 }
 
-// match reports whether the rule is about a place.
-func (r *pathRule) match(place, root, home string) bool {
-	rest, ok := below(r.base(root, home), place)
+// match reports whether the rule is about a file.
+func (r *pathRule) match(file, root, home string) bool {
+	rest, ok := below(r.base(root, home), file)
 	if r.tree != "" {
 		return ok && isBelow(rest, r.tree)
 	}
@@ -152,13 +152,13 @@ func isBelow(name, dir string) bool {
 	return strings.HasPrefix(name, dir) && (len(name) == len(dir) || name[len(dir)] == '/')
 }
 
-// mayContain reports whether a wide rule may be about something below a place.
-func (r *pathRule) mayContain(place, root, home string) bool {
+// mayContain reports whether a wide rule may be about something below a directory.
+func (r *pathRule) mayContain(file, root, home string) bool {
 	base := r.base(root, home)
-	if _, above := below(place, base); above {
+	if _, above := below(file, base); above {
 		return true
 	}
-	rest, ok := below(base, place)
+	rest, ok := below(base, file)
 	if !ok {
 		return false
 	}
@@ -177,29 +177,29 @@ func (r *pathRule) mayContain(place, root, home string) bool {
 	return false
 }
 
-// below returns the path of a place within a directory, "" for the directory itself.
-func below(dir, place string) (rest string, ok bool) {
+// below returns the path of a file within a directory, "" for the directory itself.
+func below(dir, file string) (rest string, ok bool) {
 	if dir == "/" {
-		return place[1:], true
+		return file[1:], true
 	}
-	if dir == "" || len(place) < len(dir) || place[:len(dir)] != dir {
+	if dir == "" || len(file) < len(dir) || file[:len(dir)] != dir {
 		return "", false
 	}
-	if len(place) == len(dir) {
+	if len(file) == len(dir) {
 		return "", true
 	}
-	return place[len(dir)+1:], place[len(dir)] == '/'
+	return file[len(dir)+1:], file[len(dir)] == '/'
 }
 
-// concernsPath looks for a wide rule about the call. Places are compared in lower case: a file
-// system may not tell the cases apart.
+// concernsPath looks for a wide rule about the call. Paths are compared in lower case: a file
+// system may ignore case.
 func (g *ruleGroup) concernsPath(s *subject) (why string, hit bool) {
-	at := g.firstCovering(s.call, true)
-	if at < 0 {
+	first := g.firstCovering(s.call, true)
+	if first < 0 {
 		return "", false
 	}
-	rules := g.paths[at:]
-	places := s.places()
+	rules := g.paths[first:]
+	at := s.paths()
 	buffers := s.call.known().foldBuffers()
 	root := s.set.foldedRoot
 	if root == "" {
@@ -208,29 +208,29 @@ func (g *ruleGroup) concernsPath(s *subject) (why string, hit bool) {
 	if root == "" {
 		return fmt.Sprintf(byRule, rules[0].text, noRoot), true
 	}
-	if places.unknown || len(places.list) == 0 {
+	if at.unknown || len(at.list) == 0 {
 		return fmt.Sprintf(byRule, rules[0].text, noPath), true
 	}
-	for _, place := range places.list {
-		folded := fold(&buffers.place, place)
+	for _, file := range at.list {
+		folded := fold(&buffers.file, file)
 		for i := range rules {
 			r := &rules[i]
 			if !r.covers(s.call, true) {
 				continue
 			}
 			if r.match(folded, root, s.set.foldedHome) {
-				return fmt.Sprintf(byRule, r.text, place), true
+				return fmt.Sprintf(byRule, r.text, file), true
 			}
 			if s.call.native().Files == tool.SearchesFiles && r.mayContain(folded, root, s.set.foldedHome) {
-				return fmt.Sprintf(bySearch, r.text, place), true
+				return fmt.Sprintf(bySearch, r.text, file), true
 			}
 		}
 	}
 	return "", false
 }
 
-// unplaced says why rules that allow could not be matched, if that is so.
-func (g *ruleGroup) unplaced(s *subject) string {
+// unmatchable returns why no rule that allows can match, or "".
+func (g *ruleGroup) unmatchable(s *subject) string {
 	at := g.firstCovering(s.call, true)
 	if at < 0 {
 		return ""
@@ -238,7 +238,7 @@ func (g *ruleGroup) unplaced(s *subject) string {
 	if g.paths[at].anchor == atRoot && s.root() == "" {
 		return ": " + noRoot
 	}
-	if places := s.places(); places.unknown || len(places.list) == 0 {
+	if at := s.paths(); at.unknown || len(at.list) == 0 {
 		return ": " + noPath
 	}
 	return ""
@@ -254,27 +254,27 @@ func (g *ruleGroup) firstCovering(c *Call, wide bool) int {
 	return -1
 }
 
-// permitsPath reports whether every place to which the call may lead is allowed.
+// permitsPath reports whether every path of the call is allowed.
 func (g *ruleGroup) permitsPath(s *subject) bool {
 	if g.firstCovering(s.call, false) < 0 {
 		return false // before anything is read
 	}
-	at := s.places()
+	at := s.paths()
 	if at.unknown || len(at.list) == 0 {
 		return false
 	}
 	root := s.root()
-	for _, place := range at.list {
-		if !g.permitsPlace(s, place, root) {
+	for _, file := range at.list {
+		if !g.permitsFile(s, file, root) {
 			return false
 		}
 	}
 	return true
 }
 
-func (g *ruleGroup) permitsPlace(s *subject, place, root string) bool {
+func (g *ruleGroup) permitsFile(s *subject, file, root string) bool {
 	for i := range g.paths {
-		if r := &g.paths[i]; r.covers(s.call, false) && r.match(place, root, s.set.home) {
+		if r := &g.paths[i]; r.covers(s.call, false) && r.match(file, root, s.set.home) {
 			return true
 		}
 	}

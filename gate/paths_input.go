@@ -13,47 +13,46 @@ import (
 	"github.com/drover-agents/drover/tool"
 )
 
-// places are the files or directories to which a call may lead, as clean absolute paths with
-// slashes. Several, where the spelling can be understood in more than one way, or leads through a
-// link.
-type places struct {
+// callPaths are the files or directories that a call may use, as clean absolute paths with
+// slashes. There are several if the spelling is ambiguous or leads through a link.
+type callPaths struct {
 	list []string
 	few  [8]string // where list is, as long as it fits
-	// unknown says that there may be others.
+	// unknown is set if there may be others.
 	unknown bool
 }
 
-func (p *places) add(place string) {
+func (p *callPaths) add(file string) {
 	if p.list == nil {
 		p.list = p.few[:0]
 	}
-	p.list = append(p.list, place)
+	p.list = append(p.list, file)
 }
 
-// find reads the places from the input of a call.
-func (p *places) find(c *Call, f *Facts, home string) {
+// find reads the paths from the input of a call.
+func (p *callPaths) find(c *Call, f *Facts, home string) {
 	in := c.fields()
 	p.unknown = in.bad || f.Target.Unresolved
 	for _, text := range in.paths {
-		p.spelled(text, f.Dir, home)
+		p.addSpelled(text, f.Dir, home)
 	}
 	if c.Argument != "" {
-		p.spelled(c.Argument, f.Dir, home)
+		p.addSpelled(c.Argument, f.Dir, home)
 	}
 	if use := c.native().Files; use == tool.ListsFiles || use == tool.SearchesFiles {
 		p.search(in.glob, f.Dir, home)
 	}
 	if f.Target.Path != "" && (len(p.list) != 1 || p.list[0] != f.Target.Path) {
-		p.spelled(f.Target.Path, f.Dir, home)
+		p.addSpelled(f.Target.Path, f.Dir, home)
 	}
 	for _, target := range f.Target.More {
-		p.spelled(target.Path, f.Dir, home)
+		p.addSpelled(target.Path, f.Dir, home)
 	}
 }
 
 // search adds where a search begins: in the working directory where no path is given, and with a pattern of
 // paths in the directory with which that begins.
-func (p *places) search(pattern, dir, home string) {
+func (p *callPaths) search(pattern, dir, home string) {
 	given := len(p.list) > 0 || p.unknown
 	start := ""
 	if pattern != "" {
@@ -68,11 +67,11 @@ func (p *places) search(pattern, dir, home string) {
 	}
 	away := strings.HasPrefix(start, "/") || strings.HasPrefix(start, "~")
 	if !given && !away {
-		p.spelled(".", dir, home)
+		p.addSpelled(".", dir, home)
 	}
 	switch {
 	case away:
-		p.spelled(start, dir, home)
+		p.addSpelled(start, dir, home)
 	case start != "":
 		for i := range p.list {
 			p.list[i] = path.Join(p.list[i], start)
@@ -80,15 +79,15 @@ func (p *places) search(pattern, dir, home string) {
 	}
 }
 
-// spelled adds a path as a call spells it. Where programs differ on what a spelling means, as with
+// addSpelled adds a path as a call spells it. Where programs differ on what a spelling means, as with
 // "~", backslashes on Unix, and space at the ends, all meanings are added.
-func (p *places) spelled(text, dir, home string) {
+func (p *callPaths) addSpelled(text, dir, home string) {
 	windows := isWindows(dir) || dir == "" && isWindows(text)
 	if !windows && isNormal(text) {
 		p.add(text)
 		return
 	}
-	p.meaning(text, dir, windows)
+	p.addMeaning(text, dir, windows)
 	trimmed := strings.TrimSpace(text)
 	if trimmed == "~" || strings.HasPrefix(trimmed, "~/") || strings.HasPrefix(trimmed, `~\`) {
 		if home == "" {
@@ -98,20 +97,20 @@ func (p *places) spelled(text, dir, home string) {
 		trimmed = home + "/" + trimmed[1:]
 	}
 	if trimmed != text {
-		p.meaning(trimmed, dir, windows)
+		p.addMeaning(trimmed, dir, windows)
 	}
 	if !windows && strings.Contains(trimmed, `\`) {
-		p.meaning(strings.ReplaceAll(trimmed, `\`, "/"), dir, false)
+		p.addMeaning(strings.ReplaceAll(trimmed, `\`, "/"), dir, false)
 	}
 }
 
-func (p *places) meaning(text, dir string, windows bool) {
-	place, ok := normalPath(text, dir, windows)
+func (p *callPaths) addMeaning(text, dir string, windows bool) {
+	file, ok := normalPath(text, dir, windows)
 	if !ok {
 		p.unknown = true
 		return
 	}
-	p.add(place)
+	p.add(file)
 }
 
 // normalPath makes a clean absolute path with slashes. "C:\x" becomes "/c/x", as Claude Code writes
@@ -211,7 +210,7 @@ type input struct {
 	paths         []string
 	few           [4]string // where paths are, as long as they fit
 	glob, command string
-	// bad says that the input can be read in more than one way, or not at all.
+	// bad is set if the input is ambiguous or cannot be read.
 	bad bool
 }
 

@@ -14,8 +14,8 @@ import (
 // A Level is how far a capability is given.
 type Level uint8
 
-// The levels. The zero value asks, like LevelAsk; it says besides that nobody has said so, which is
-// what tells the two apart where permissions are laid over others.
+// The levels. The zero value asks, like LevelAsk, but counts as not set where permissions are laid
+// over others.
 const (
 	LevelUnset Level = iota
 	LevelAsk
@@ -36,7 +36,7 @@ func (l Level) verdict() event.Verdict {
 	return event.Deny
 }
 
-// MarshalText implements encoding.TextMarshaler. What was not said is an empty text.
+// MarshalText implements encoding.TextMarshaler. LevelUnset is an empty text.
 func (l Level) MarshalText() ([]byte, error) {
 	if l == LevelUnset {
 		return nil, nil
@@ -44,7 +44,7 @@ func (l Level) MarshalText() ([]byte, error) {
 	return []byte(l.String()), nil
 }
 
-// UnmarshalText implements encoding.TextUnmarshaler. An empty text is not said.
+// UnmarshalText implements encoding.TextUnmarshaler. An empty text is LevelUnset.
 func (l *Level) UnmarshalText(text []byte) error {
 	switch string(text) {
 	case "":
@@ -56,7 +56,7 @@ func (l *Level) UnmarshalText(text []byte) error {
 	case "deny":
 		*l = LevelDeny
 	default:
-		return fmt.Errorf("gate: %q is no level; it is allow, ask or deny", text)
+		return fmt.Errorf("gate: invalid level %q: must be allow, ask or deny", text)
 	}
 	return nil
 }
@@ -72,7 +72,7 @@ const (
 	ModeAllow Mode = "allow"
 	// ModeAuto leaves the decision to the agent's own judgement. It needs an agent that has one.
 	ModeAuto Mode = "auto"
-	// ModeBypass gives all capabilities, whatever their levels.
+	// ModeBypass gives all capabilities and ignores their levels.
 	ModeBypass Mode = "bypass"
 )
 
@@ -95,9 +95,9 @@ type Permissions struct {
 	NetworkAccess Level `json:"networkAccess,omitzero"`
 	// Mode is the default for levels that are not set, or sets all levels aside. Empty means ModeAsk.
 	Mode Mode `json:"mode,omitzero"`
-	// WritablePaths are the only places where FileWrite holds: files, or directories with all that is
+	// WritablePaths are the only paths that FileWrite covers: files, or directories with all that is
 	// below them, relative to the workspace ([Facts.Workspace]), as "src" or "docs/notes.md". A call
-	// that writes elsewhere is denied, and so is one of which nobody can say where it writes. Links
+	// that writes elsewhere is denied, and so is one whose paths cannot be determined. Links
 	// count as what they lead to. Nil means everywhere, empty means nowhere.
 	//
 	// They do not go with ModeAuto and ModeBypass, and not with ShellExecute allowed: a command writes anywhere.
@@ -105,12 +105,12 @@ type Permissions struct {
 }
 
 // FromCapabilities makes a policy of the capabilities that tools need. A tool that needs several has
-// the strictest of their levels. The policy has no opinion about tools that need none; where nobody
-// else has one either, they are allowed. A tool of the agent that is not in its catalogue may need anything:
+// the strictest of their levels. The policy abstains about tools that need none; if all
+// others abstain too, they are allowed. A tool of the agent that is not in its catalogue may need anything:
 // it is denied unless another policy allows it by name, as [AllowTools] and [Rules] can. ModeAuto and ModeBypass have no
 // such tools: they leave everything to the agent, or give everything.
 //
-// Nil permissions override nothing: the policy has no opinion about any tool, and no rule.
+// Nil permissions override nothing: the policy abstains about every tool, and has no rule.
 func FromCapabilities(p *Permissions) Policy {
 	policy := Policy{Name: "capabilities", Stage: StageCapabilities}
 	if p == nil {
@@ -119,7 +119,7 @@ func FromCapabilities(p *Permissions) Policy {
 	own := *p
 	own.WritablePaths, policy.err = canonicalPaths(p.WritablePaths)
 	policy.err = errors.Join(policy.err, own.enforceable())
-	shown := own // what others do with it is nothing to the policy
+	shown := own // changes by others do not affect the policy
 	shown.WritablePaths = slices.Clone(own.WritablePaths)
 	policy.Permissions = &shown
 	policy.Otherwise = &Otherwise{Verdict: event.Allow}

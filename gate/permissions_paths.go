@@ -41,7 +41,7 @@ func canonicalPath(text string) (string, error) {
 	slashes := strings.ReplaceAll(text, `\`, "/")
 	switch {
 	case !utf8.ValidString(text) || strings.ContainsFunc(text, unicode.IsControl):
-		return "", errors.New("it has control characters, or is no UTF-8")
+		return "", errors.New("it has control characters, or is not UTF-8")
 	case strings.ContainsAny(text, notInPaths):
 		return "", fmt.Errorf("it is a plain path, without any of %s", notInPaths)
 	case strings.HasPrefix(slashes, "/"):
@@ -88,22 +88,22 @@ func (p *Permissions) enforceable() error {
 	return nil
 }
 
-// writable reports whether every place that a call may write to is one that it may write to.
+// writable reports whether every path that a call may write to is writable.
 func (p *Permissions) writable(c *Call, f *Facts) bool {
-	root, at := c.workspace(f), c.places(f, "")
+	root, at := c.workspace(f), c.paths(f, "")
 	if root == "" || at.unknown || len(at.list) == 0 {
 		return false
 	}
-	for _, place := range at.list {
-		if !p.holds(root, place) {
+	for _, file := range at.list {
+		if !p.holds(root, file) {
 			return false
 		}
 	}
 	return true
 }
 
-func (p *Permissions) holds(root, place string) bool {
-	rest, inside := below(root, place)
+func (p *Permissions) holds(root, file string) bool {
+	rest, inside := below(root, file)
 	if !inside {
 		return false
 	}
@@ -115,9 +115,9 @@ func (p *Permissions) holds(root, place string) bool {
 	return false
 }
 
-// unwritable says why a call may not write.
+// unwritable returns why a call may not write.
 func (p *Permissions) unwritable(c *Call, f *Facts) string {
-	root, at := c.workspace(f), c.places(f, "")
+	root, at := c.workspace(f), c.paths(f, "")
 	switch {
 	case len(p.WritablePaths) == 0:
 		return fmt.Sprintf(nothingWritable, c.Name)
@@ -128,9 +128,9 @@ func (p *Permissions) unwritable(c *Call, f *Facts) string {
 	if at.unknown || len(at.list) == 0 {
 		return fmt.Sprintf(writesUnknown, c.Name, paths, root)
 	}
-	for _, place := range at.list {
-		if !p.holds(root, place) {
-			return fmt.Sprintf(notWritable, c.Name, place, paths, root)
+	for _, file := range at.list {
+		if !p.holds(root, file) {
+			return fmt.Sprintf(notWritable, c.Name, file, paths, root)
 		}
 	}
 	return ""

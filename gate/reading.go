@@ -17,9 +17,9 @@ type inputReading struct {
 	haveFields bool
 	in         input
 
-	havePlaces bool
-	home       string
-	at         places
+	havePaths bool
+	home      string
+	at        callPaths
 
 	haveDir bool
 	normal  string // Facts.Dir as rules have it
@@ -31,7 +31,7 @@ type inputReading struct {
 }
 
 // foldBuffers are where paths are written in lower case.
-type foldBuffers struct{ root, place [foldSize]byte }
+type foldBuffers struct{ root, file [foldSize]byte }
 
 func (r *inputReading) foldBuffers() *foldBuffers {
 	if r.folding == nil {
@@ -74,10 +74,10 @@ func (c *Call) fields() *input {
 }
 
 // places returns where the call may lead.
-func (c *Call) places(f *Facts, home string) *places {
+func (c *Call) paths(f *Facts, home string) *callPaths {
 	r := c.known()
-	if !r.havePlaces || r.home != home {
-		r.havePlaces, r.home, r.at = true, home, places{}
+	if !r.havePaths || r.home != home {
+		r.havePaths, r.home, r.at = true, home, callPaths{}
 		r.at.find(c, f, home)
 	}
 	return &r.at

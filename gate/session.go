@@ -150,14 +150,14 @@ func unread(c *Call, f *Facts) string {
 		if many && isKnown(target) {
 			continue
 		}
-		var at places
-		at.spelled(text, f.Dir, "")
+		var at callPaths
+		at.addSpelled(text, f.Dir, "")
 		if in.bad || at.unknown || target.Unresolved {
 			return undetermined(c)
 		}
-		for _, place := range at.list {
-			if !wasRead(f, place) {
-				return fmt.Sprintf(fileNotRead, place)
+		for _, file := range at.list {
+			if !wasRead(f, file) {
+				return fmt.Sprintf(fileNotRead, file)
 			}
 		}
 	}
@@ -172,12 +172,12 @@ func undetermined(c *Call) string {
 }
 
 // wasRead looks a clean path up. The paths of Windows are compared in the form that rules have.
-func wasRead(f *Facts, place string) bool {
-	if f.ReadPaths[place] || !isWindows(f.Dir) {
-		return f.ReadPaths[place]
+func wasRead(f *Facts, file string) bool {
+	if f.ReadPaths[file] || !isWindows(f.Dir) {
+		return f.ReadPaths[file]
 	}
 	for have, read := range f.ReadPaths {
-		if normal, ok := normalPath(have, "", true); ok && read && strings.EqualFold(normal, place) {
+		if normal, ok := normalPath(have, "", true); ok && read && strings.EqualFold(normal, file) {
 			return true
 		}
 	}

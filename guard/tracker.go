@@ -23,9 +23,9 @@ type Tracker struct {
 	spent context.Context
 	spend context.CancelCauseFunc
 
-	mu    sync.Mutex
-	total count
-	said  map[string]count // what each evaluation has said that it consumed
+	mu       sync.Mutex
+	total    count
+	reported map[string]count // what each evaluation has said that it consumed
 }
 
 // NewTracker makes a tracker that has consumed nothing.
@@ -56,12 +56,12 @@ func (t *Tracker) Record(u Usage) {
 // What goes through RecordCumulative must not go through [Tracker.Record] too, or it counts twice.
 func (t *Tracker) RecordCumulative(evaluationID string, u Usage) {
 	t.grow(func() count {
-		before := t.said[evaluationID]
+		before := t.reported[evaluationID]
 		now := before.atLeast(countOf(u))
-		if t.said == nil {
-			t.said = map[string]count{}
+		if t.reported == nil {
+			t.reported = map[string]count{}
 		}
-		t.said[evaluationID] = now
+		t.reported[evaluationID] = now
 		return now.minus(before)
 	})
 }

@@ -128,21 +128,21 @@ var cliKeywords = set("$comment", "$defs", "$ref", "additionalItems", "additiona
 	"uniqueItems", "writeOnly")
 
 // downgrade brings one schema to the CLI's dialect; the schemas inside it have been done already.
-func downgrade(o *object, place string) (*object, error) {
-	if err := refuseInexpressible(o, place); err != nil {
+func downgrade(o *object, path string) (*object, error) {
+	if err := refuseInexpressible(o, path); err != nil {
 		return nil, err
 	}
 	out := new(object)
 	for _, m := range o.members {
-		if err := downgradeMember(out, o, m, place); err != nil {
+		if err := downgradeMember(out, o, m, path); err != nil {
 			return nil, err
 		}
 	}
 	return separateMatching(out), nil
 }
 
-func downgradeMember(out, o *object, m member, place string) error {
-	at := place + "/" + escape(m.name)
+func downgradeMember(out, o *object, m member, path string) error {
+	at := path + "/" + escape(m.name)
 	switch m.name {
 	case "prefixItems":
 		out.set("items", m.value)
@@ -182,19 +182,19 @@ func isZero(v any) bool {
 	return ok && f == 0
 }
 
-func refuseInexpressible(o *object, place string) error {
+func refuseInexpressible(o *object, path string) error {
 	for _, name := range []string{"unevaluatedProperties", "unevaluatedItems"} {
 		if v, ok := o.get(name); ok && v != true {
-			return notForCLI(place+"/"+name, "it has no draft-07 spelling; use additionalProperties or additionalItems")
+			return notForCLI(path+"/"+name, "it has no draft-07 spelling; use additionalProperties or additionalItems")
 		}
 	}
 	if least, ok := o.get("minContains"); ok && o.has("contains") {
 		if f, _ := toFloat(least); f > 1 {
-			return notForCLI(place+"/minContains", "it has no draft-07 spelling above 1")
+			return notForCLI(path+"/minContains", "it has no draft-07 spelling above 1")
 		}
 	}
 	if o.has("maxContains") && o.has("contains") {
-		return notForCLI(place+"/maxContains", "it has no draft-07 spelling")
+		return notForCLI(path+"/maxContains", "it has no draft-07 spelling")
 	}
 	return nil
 }

@@ -15,10 +15,10 @@ import (
 
 // A compiler turns an ordered document into nodes. Places are JSON pointers with a leading "#".
 type compiler struct {
-	nodes map[string]*node // by place, the targets of references
+	nodes map[string]*node // by path, the targets of references
 	order []string         // places in the order they were met, for stable errors
 	// places and program count what the schema costs so far; see the bounds.
-	places, program int
+	pathBytes, program int
 	// foreign is set for a document whose regular expressions are not Go's.
 	foreign bool
 }
@@ -34,15 +34,15 @@ func (c *compiler) document(doc any) (*node, error) {
 	return root, c.findCircles()
 }
 
-func (c *compiler) schema(v any, place string) (*node, error) {
+func (c *compiler) schema(v any, path string) (*node, error) {
 	n := new(node)
-	c.nodes[place] = n
-	c.order = append(c.order, place)
-	c.places += len(place)
+	c.nodes[path] = n
+	c.order = append(c.order, path)
+	c.pathBytes += len(path)
 	switch {
 	case len(c.order) > maxSchemas:
-		return nil, invalid(place, "there are more than %d schemas in it", maxSchemas)
-	case c.places > maxPlaces:
+		return nil, invalid(path, "there are more than %d schemas in it", maxSchemas)
+	case c.pathBytes > maxPathBytes:
 		return nil, invalid("#", "its names are too long, or nested too deep, for so many schemas")
 	}
 	switch v := v.(type) {
@@ -51,18 +51,18 @@ func (c *compiler) schema(v any, place string) (*node, error) {
 		return n, nil
 	case *object:
 		for _, m := range v.members {
-			if err := c.keyword(n, v, m, place); err != nil {
+			if err := c.keyword(n, v, m, path); err != nil {
 				return nil, err
 			}
 		}
 		return n, nil
 	}
-	return nil, invalid(place, "a schema is an object, true or false, not %s", typeOf(plain(v)))
+	return nil, invalid(path, "a schema is an object, true or false, not %s", typeOf(plain(v)))
 }
 
 // keyword compiles one member of a schema. Unknown members are annotations and mean nothing here.
-func (c *compiler) keyword(n *node, parent *object, m member, place string) error {
-	at := place + "/" + escape(m.name)
+func (c *compiler) keyword(n *node, parent *object, m member, path string) error {
+	at := path + "/" + escape(m.name)
 	if compileKeyword := keywords[m.name]; compileKeyword != nil {
 		return compileKeyword(c, n, parent, m.value, at)
 	}
@@ -309,13 +309,13 @@ func escape(segment string) string {
 }
 
 func (c *compiler) resolveRefs() error {
-	for _, place := range c.order {
-		n := c.nodes[place]
+	for _, path := range c.order {
+		n := c.nodes[path]
 		if n.refTarget == "" {
 			continue
 		}
 		if n.ref = c.nodes[n.refTarget]; n.ref == nil {
-			return invalid(place+"/$ref", "no schema at %q", n.refTarget)
+			return invalid(path+"/$ref", "no schema at %q", n.refTarget)
 		}
 	}
 	return nil
@@ -346,9 +346,9 @@ func (c *compiler) findCircles() error {
 		state[n] = done
 		return true
 	}
-	for _, place := range c.order {
-		if !visit(c.nodes[place]) {
-			return invalid(place, "its references form a circle that never looks at a property or an item")
+	for _, path := range c.order {
+		if !visit(c.nodes[path]) {
+			return invalid(path, "its references form a circle that never looks at a property or an item")
 		}
 	}
 	return nil

@@ -24,8 +24,8 @@ type constraint struct {
 // A constrained is the schema that a constraint is about, and the Go type behind it.
 type constrained struct {
 	*object
-	typ   reflect.Type
-	place string
+	typ  reflect.Type
+	path string
 }
 
 const typeNumeric = typeNumber | typeInteger
@@ -51,24 +51,24 @@ var constraints = []constraint{
 }
 
 // constrain puts the constraints of a field's tags into its schema.
-func constrain(o *object, f jsonField, place string) error {
+func constrain(o *object, f jsonField, path string) error {
 	for _, c := range constraints {
 		text, ok := f.tag.Lookup(c.keyword)
 		if !ok {
 			continue
 		}
-		target := c.target(constrained{o, f.typ, place})
+		target := c.target(constrained{o, f.typ, path})
 		if target == nil {
-			return invalid(place, "the tag %s is about %s, and does not fit a %s", c.keyword, c.on, f.typ)
+			return invalid(path, "the tag %s is about %s, and does not fit a %s", c.keyword, c.on, f.typ)
 		}
 		if err := c.put(target, c.keyword, text); err != nil {
 			return err
 		}
 	}
-	if err := refuseEmptyRanges(constrained{o, f.typ, place}); err != nil {
+	if err := refuseEmptyRanges(constrained{o, f.typ, path}); err != nil {
 		return err
 	}
-	return putDefault(o, f, place)
+	return putDefault(o, f, path)
 }
 
 // target is the schema of the field, or of its elements where the constraint is about these.
@@ -81,7 +81,7 @@ func (c *constraint) target(of constrained) *constrained {
 	}
 	items, _ := of.get("items")
 	if elements, ok := items.(*object); ok && of.types() == typeArray {
-		inner := constrained{elements, of.typ.Elem(), of.place}
+		inner := constrained{elements, of.typ.Elem(), of.path}
 		if inner.types()&c.on != 0 {
 			return &inner
 		}
@@ -117,7 +117,7 @@ func named(o *object) any {
 }
 
 func (c *constrained) refuse(keyword, format string, args ...any) error {
-	return invalid(c.place, "the tag "+keyword+" "+format, args...)
+	return invalid(c.path, "the tag "+keyword+" "+format, args...)
 }
 
 // number reads the value of a tag as JSON does.
@@ -274,14 +274,14 @@ func refuseEmptyRanges(c constrained) error {
 		}
 	}
 	if items, ok := c.get("items"); ok {
-		return refuseEmptyRanges(constrained{items.(*object), c.typ, c.place})
+		return refuseEmptyRanges(constrained{items.(*object), c.typ, c.path})
 	}
 	return nil
 }
 
 // putDefault sets the default, which must fit the field.
-func putDefault(o *object, f jsonField, place string) error {
-	c := constrained{o, f.typ, place}
+func putDefault(o *object, f jsonField, path string) error {
+	c := constrained{o, f.typ, path}
 	text, ok := f.tag.Lookup("default")
 	if !ok {
 		return nil
@@ -313,7 +313,7 @@ func putDefault(o *object, f jsonField, place string) error {
 
 // refuseLostTags finds constraints on an embedded struct, whose fields take its place: they would
 // be lost.
-func refuseLostTags(t reflect.Type, place string) error {
+func refuseLostTags(t reflect.Type, path string) error {
 	for i := range t.NumField() {
 		sf := t.Field(i)
 		name, _, _ := strings.Cut(sf.Tag.Get("json"), ",")
@@ -322,7 +322,7 @@ func refuseLostTags(t reflect.Type, place string) error {
 		}
 		for _, c := range constraints {
 			if _, ok := sf.Tag.Lookup(c.keyword); ok {
-				return invalid(place+"."+sf.Name, "the tag %s is on an embedded struct, which has no place of its own; put it on a field", c.keyword)
+				return invalid(path+"."+sf.Name, "the tag %s is on an embedded struct, which has no JSON value of its own; put it on a field", c.keyword)
 			}
 		}
 	}

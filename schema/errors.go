@@ -31,12 +31,12 @@ func (e *PlaceError) Error() string { return fmt.Sprintf("%v: at %s: %s", e.Err,
 // Unwrap returns the condition.
 func (e *PlaceError) Unwrap() error { return e.Err }
 
-func invalid(place, format string, args ...any) error {
-	return &PlaceError{Place: place, Reason: fmt.Sprintf(format, args...), Err: ErrInvalid}
+func invalid(path, format string, args ...any) error {
+	return &PlaceError{Place: path, Reason: fmt.Sprintf(format, args...), Err: ErrInvalid}
 }
 
-func notForCLI(place, format string, args ...any) error {
-	return &PlaceError{Place: place, Reason: fmt.Sprintf(format, args...), Err: ErrNotForCLI}
+func notForCLI(path, format string, args ...any) error {
+	return &PlaceError{Place: path, Reason: fmt.Sprintf(format, args...), Err: ErrNotForCLI}
 }
 
 // A Violation is one way in which a value breaks its schema.

@@ -53,11 +53,11 @@ func inferDocument(t reflect.Type, output bool) (root any, exact bool, err error
 	return doc, !in.inexact, nil
 }
 
-func (in *inferrer) schema(t reflect.Type, place string) (*object, error) {
+func (in *inferrer) schema(t reflect.Type, path string) (*object, error) {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
-	if o, ok, err := in.special(t, place); ok || err != nil {
+	if o, ok, err := in.special(t, path); ok || err != nil {
 		return o, err
 	}
 	switch t.Kind() {
@@ -76,14 +76,14 @@ func (in *inferrer) schema(t reflect.Type, place string) (*object, error) {
 		in.inexact = in.inexact || t.NumMethod() > 0
 		return new(object), nil
 	case reflect.Slice, reflect.Array, reflect.Map, reflect.Struct:
-		return in.composite(t, place)
+		return in.composite(t, path)
 	}
-	return nil, invalid(place, "a %s has no JSON form; tag the field `json:\"-\"` or change its type", t.Kind())
+	return nil, invalid(path, "a %s has no JSON form; tag the field `json:\"-\"` or change its type", t.Kind())
 }
 
 // element is schema for what can be null where Go writes it.
-func (in *inferrer) element(t reflect.Type, place string) (*object, error) {
-	o, err := in.schema(t, place)
+func (in *inferrer) element(t reflect.Type, path string) (*object, error) {
+	o, err := in.schema(t, path)
 	if err == nil && in.output && nilable(t) {
 		o = orNull(o)
 	}
@@ -91,13 +91,13 @@ func (in *inferrer) element(t reflect.Type, place string) (*object, error) {
 }
 
 // special answers for types whose JSON form does not follow from their kind.
-func (in *inferrer) special(t reflect.Type, place string) (*object, bool, error) {
+func (in *inferrer) special(t reflect.Type, path string) (*object, bool, error) {
 	switch {
 	case t.Kind() == reflect.Interface:
 		return nil, false, nil
 	case reflect.PointerTo(t).Implements(enumeratorType):
 		in.inexact = in.inexact || in.ownForm(t) != formOfKind
-		o, err := in.enumOf(t, place)
+		o, err := in.enumOf(t, path)
 		return o, true, err
 	case t == timeType:
 		in.inexact = true
@@ -165,10 +165,10 @@ func isBytes(t reflect.Type) bool {
 }
 
 // enumOf asks a zero value for its list.
-func (in *inferrer) enumOf(t reflect.Type, place string) (o *object, err error) {
+func (in *inferrer) enumOf(t reflect.Type, path string) (o *object, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = invalid(place, "Enum of a zero %s panics: %v", t, p)
+			err = invalid(path, "Enum of a zero %s panics: %v", t, p)
 		}
 	}()
 	var values []any
@@ -176,10 +176,10 @@ func (in *inferrer) enumOf(t reflect.Type, place string) (o *object, err error) 
 		values = append(values, s)
 	}
 	if len(values) == 0 {
-		return nil, invalid(place, "Enum of %s lists nothing", t)
+		return nil, invalid(path, "Enum of %s lists nothing", t)
 	}
 	if t.Kind() != reflect.String && in.ownForm(t) == formOfKind {
-		return nil, invalid(place, "%s has an Enum of strings but is no string; give it MarshalText and UnmarshalText", t)
+		return nil, invalid(path, "%s has an Enum of strings but is no string; give it MarshalText and UnmarshalText", t)
 	}
 	return newObject("type", "string", "enum", values), nil
 }
@@ -203,9 +203,9 @@ func integer(t reflect.Type) *object {
 
 // composite handles the kinds that can contain themselves. A named type met again while it is being
 // built becomes a definition, or "#" if it is the root.
-func (in *inferrer) composite(t reflect.Type, place string) (*object, error) {
+func (in *inferrer) composite(t reflect.Type, path string) (*object, error) {
 	if t.Name() == "" {
-		return in.body(t, place)
+		return in.body(t, path)
 	}
 	if in.building[t] {
 		return newObject("$ref", in.refTo(t)), nil
@@ -214,7 +214,7 @@ func (in *inferrer) composite(t reflect.Type, place string) (*object, error) {
 		return newObject("$ref", "#/$defs/"+name), nil
 	}
 	in.building[t] = true
-	body, err := in.body(t, place)
+	body, err := in.body(t, path)
 	delete(in.building, t)
 	if err != nil {
 		return nil, err
@@ -252,10 +252,10 @@ func (in *inferrer) freshName(t reflect.Type) string {
 	}
 }
 
-func (in *inferrer) body(t reflect.Type, place string) (*object, error) {
+func (in *inferrer) body(t reflect.Type, path string) (*object, error) {
 	switch t.Kind() {
 	case reflect.Slice, reflect.Array:
-		items, err := in.element(t.Elem(), place+"[]")
+		items, err := in.element(t.Elem(), path+"[]")
 		if err != nil {
 			return nil, err
 		}
@@ -266,14 +266,14 @@ func (in *inferrer) body(t reflect.Type, place string) (*object, error) {
 		}
 		return o, nil
 	case reflect.Map:
-		return in.mapping(t, place)
+		return in.mapping(t, path)
 	}
-	return in.structure(t, place)
+	return in.structure(t, path)
 }
 
-func (in *inferrer) mapping(t reflect.Type, place string) (*object, error) {
+func (in *inferrer) mapping(t reflect.Type, path string) (*object, error) {
 	o := newObject("type", "object")
-	names, err := in.keys(t.Key(), place)
+	names, err := in.keys(t.Key(), path)
 	if err != nil {
 		return nil, err
 	}
@@ -281,7 +281,7 @@ func (in *inferrer) mapping(t reflect.Type, place string) (*object, error) {
 		in.inexact = true // the pattern does not bound them
 		o.set("propertyNames", newObject("pattern", names))
 	}
-	values, err := in.element(t.Elem(), place+"{}")
+	values, err := in.element(t.Elem(), path+"{}")
 	if err != nil {
 		return nil, err
 	}
@@ -291,7 +291,7 @@ func (in *inferrer) mapping(t reflect.Type, place string) (*object, error) {
 
 // keys gives the pattern of the names that stand for keys of type t. Numbers have one spelling, so
 // that no two names are one key.
-func (in *inferrer) keys(t reflect.Type, place string) (string, error) {
+func (in *inferrer) keys(t reflect.Type, path string) (string, error) {
 	text := reflect.PointerTo(t).Implements(textUnmarshaler)
 	if in.output {
 		text = t.Implements(textMarshaler)
@@ -305,16 +305,16 @@ func (in *inferrer) keys(t reflect.Type, place string) (string, error) {
 	case kind >= reflect.Uint && kind <= reflect.Uintptr:
 		return "^(0|[1-9][0-9]*)$", nil
 	}
-	return "", invalid(place, "a map with keys of type %s has no JSON form; use string keys", t)
+	return "", invalid(path, "a map with keys of type %s has no JSON form; use string keys", t)
 }
 
-func (in *inferrer) structure(t reflect.Type, place string) (*object, error) {
-	if err := refuseLostTags(t, place); err != nil {
+func (in *inferrer) structure(t reflect.Type, path string) (*object, error) {
+	if err := refuseLostTags(t, path); err != nil {
 		return nil, err
 	}
 	properties, required := new(object), []any{}
 	for _, f := range jsonFields(t) {
-		sub, err := in.field(f, place+"."+f.goName)
+		sub, err := in.field(f, path+"."+f.goName)
 		if err != nil {
 			return nil, err
 		}
@@ -347,12 +347,12 @@ func (in *inferrer) nullable(f jsonField) bool {
 	return in.optional(f) && nilable(f.typ)
 }
 
-func (in *inferrer) field(f jsonField, place string) (*object, error) {
+func (in *inferrer) field(f jsonField, path string) (*object, error) {
 	if f.unreachable && !in.output {
-		return nil, invalid(place, "it is in an embedded pointer to an unexported struct, which encoding/json cannot set; "+
+		return nil, invalid(path, "it is in an embedded pointer to an unexported struct, which encoding/json cannot set; "+
 			"embed the struct itself or export it")
 	}
-	sub, err := in.schema(f.typ, place)
+	sub, err := in.schema(f.typ, path)
 	if err != nil {
 		return nil, err
 	}
@@ -360,7 +360,7 @@ func (in *inferrer) field(f jsonField, place string) (*object, error) {
 		in.inexact = true
 		sub = newObject("type", "string")
 	}
-	if err := constrain(sub, f, place); err != nil {
+	if err := constrain(sub, f, path); err != nil {
 		return nil, err
 	}
 	if in.nullable(f) {

@@ -145,12 +145,12 @@ func compileDependencies(c *compiler, n *node, _ *object, v any, at string) erro
 	}
 	for _, m := range o.members {
 		d := dependency{property: m.name}
-		place := at + "/" + escape(m.name)
+		path := at + "/" + escape(m.name)
 		var err error
 		if _, names := m.value.([]any); names {
-			d.required, err = stringList(m.value, place)
+			d.required, err = stringList(m.value, path)
 		} else {
-			d.node, err = c.schema(m.value, place)
+			d.node, err = c.schema(m.value, path)
 		}
 		if err != nil {
 			return err

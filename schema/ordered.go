@@ -14,13 +14,13 @@ import (
 // Bounds of a schema. Schemas written by people stay far below them; they keep a hostile one from costing more
 // than its length.
 const (
-	maxDepth    = 200     // levels of nesting
-	maxValues   = 100_000 // objects, lists, texts, numbers and the others
-	maxSchemas  = 20_000  // schemas, the inner ones included
-	maxPlaces   = 8 << 20 // bytes of the places of all schemas
-	maxPattern  = 4096    // bytes of a regular expression
-	maxPatterns = 100     // patterns in one patternProperties
-	maxProgram  = 100_000 // instructions and ranges of all regular expressions
+	maxDepth     = 200     // levels of nesting
+	maxValues    = 100_000 // objects, lists, texts, numbers and the others
+	maxSchemas   = 20_000  // schemas, the inner ones included
+	maxPathBytes = 8 << 20 // bytes of the paths of all schemas
+	maxPattern   = 4096    // bytes of a regular expression
+	maxPatterns  = 100     // patterns in one patternProperties
+	maxProgram   = 100_000 // instructions and ranges of all regular expressions
 )
 
 // An object is a JSON object that keeps the order of its members: models read properties in the

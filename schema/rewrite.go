@@ -28,19 +28,19 @@ func eachSchema(doc any, change func(*object) *object) any {
 }
 
 // rewrite is eachSchema with places and errors.
-func rewrite(doc any, place string, change func(o *object, place string) (*object, error)) (any, error) {
+func rewrite(doc any, path string, change func(o *object, path string) (*object, error)) (any, error) {
 	o, ok := doc.(*object)
 	if !ok {
 		return doc, nil
 	}
-	out, err := rewriteMembers(o, place, func(m member, at string) (any, error) { return rewriteMember(m, at, change) })
+	out, err := rewriteMembers(o, path, func(m member, at string) (any, error) { return rewriteMember(m, at, change) })
 	if err != nil {
 		return nil, err
 	}
-	return change(out, place)
+	return change(out, path)
 }
 
-func rewriteMember(m member, place string, change func(*object, string) (*object, error)) (any, error) {
+func rewriteMember(m member, path string, change func(*object, string) (*object, error)) (any, error) {
 	switch v := m.value.(type) {
 	case []any:
 		if !schemaListKeywords[m.name] {
@@ -49,27 +49,27 @@ func rewriteMember(m member, place string, change func(*object, string) (*object
 		list := make([]any, len(v))
 		for i, e := range v {
 			var err error
-			if list[i], err = rewrite(e, place+"/"+strconv.Itoa(i), change); err != nil {
+			if list[i], err = rewrite(e, path+"/"+strconv.Itoa(i), change); err != nil {
 				return nil, err
 			}
 		}
 		return list, nil
 	case *object:
 		if schemaMapKeywords[m.name] {
-			return rewriteMembers(v, place, func(m member, at string) (any, error) { return rewrite(m.value, at, change) })
+			return rewriteMembers(v, path, func(m member, at string) (any, error) { return rewrite(m.value, at, change) })
 		}
 		if schemaKeywords[m.name] {
-			return rewrite(v, place, change)
+			return rewrite(v, path, change)
 		}
 	}
 	return m.value, nil
 }
 
 // rewriteMembers rebuilds an object with other values.
-func rewriteMembers(o *object, place string, value func(m member, at string) (any, error)) (*object, error) {
+func rewriteMembers(o *object, path string, value func(m member, at string) (any, error)) (*object, error) {
 	out := &object{members: make([]member, len(o.members))}
 	for i, m := range o.members {
-		v, err := value(m, place+"/"+escape(m.name))
+		v, err := value(m, path+"/"+escape(m.name))
 		if err != nil {
 			return nil, err
 		}

@@ -302,9 +302,9 @@ func (w *walk) findRounded(v any) {
 func mayBeRounded(f float64) bool { return f == math.Trunc(f) && math.Abs(f) >= 1<<53 }
 
 func (w *walk) reportRounded() {
-	for _, place := range slices.Sorted(maps.Keys(w.rounded)) {
-		if w.rounded[place] {
-			w.found = append(w.found, Violation{place, "doubles", roundedMessage})
+	for _, path := range slices.Sorted(maps.Keys(w.rounded)) {
+		if w.rounded[path] {
+			w.found = append(w.found, Violation{path, "doubles", roundedMessage})
 		}
 	}
 }

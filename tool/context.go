@@ -35,9 +35,9 @@ func (k *Key[T]) String() string { return "tool.Key(" + k.name + ")" }
 // running is what a handler's context knows of its call.
 type running struct {
 	context.Context
-	call     *Call
-	registry *Registry // nil for a call of the tool itself
-	place    *place
+	call        *Call
+	registry    *Registry // nil for a call of the tool itself
+	reservation *reservation
 }
 
 type runningKey struct{}

@@ -39,9 +39,9 @@ func (r *Registry) Execute(ctx context.Context, call Call) Result {
 	result.CallID, result.DryRun, result.Duration = call.ID, call.DryRun, time.Since(started)
 	r.digest(&call, &result)
 	if r.opts.Emit != nil {
-		told := result.Event()
-		told.Name = call.Event().Name
-		r.emit(told)
+		done := result.Event()
+		done.Name = call.Event().Name
+		r.emit(done)
 	}
 	if found {
 		r.after(ctx, t, call, result)
@@ -92,13 +92,13 @@ func (r *Registry) executeFound(ctx context.Context, t *Tool, call *Call) Result
 	if stop := r.permit(ctx, t, call); stop != nil {
 		return named(t, *stop)
 	}
-	place, err := r.takePlace(ctx, t)
+	held, err := r.reserve(ctx, t)
 	if err != nil {
 		return named(t, failed(failure(ctx, err)))
 	}
-	defer place.leave()
+	defer held.release()
 	call.Timeout = stricter(call.Timeout, r.opts.Timeout)
-	own, problem := r.contextFor(ctx, call, place)
+	own, problem := r.contextFor(ctx, call, held)
 	if problem != nil {
 		return named(t, failed(problem))
 	}
@@ -239,9 +239,9 @@ func (r *Registry) replaceInput(t *Tool, call *Call, d event.Decision) *Result {
 }
 
 // contextFor is what the handler gets. A panic of the function that adds to it ends the call.
-func (r *Registry) contextFor(ctx context.Context, call *Call, at *place) (own context.Context, problem *Error) {
+func (r *Registry) contextFor(ctx context.Context, call *Call, at *reservation) (own context.Context, problem *Error) {
 	if r.opts.Context == nil {
-		return &running{Context: ctx, call: call, registry: r, place: at}, nil
+		return &running{Context: ctx, call: call, registry: r, reservation: at}, nil
 	}
 	defer func() {
 		if p := recover(); p != nil {
@@ -249,7 +249,7 @@ func (r *Registry) contextFor(ctx context.Context, call *Call, at *place) (own c
 			problem = &Error{Code: CodePanic, Category: CategoryInternal, Message: unprepared}
 		}
 	}()
-	return &running{Context: r.opts.Context(ctx, *call), call: call, registry: r, place: at}, nil
+	return &running{Context: r.opts.Context(ctx, *call), call: call, registry: r, reservation: at}, nil
 }
 
 func (r *Registry) digest(call *Call, result *Result) {

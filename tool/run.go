@@ -184,9 +184,9 @@ func start(ctx context.Context, fn func()) {
 		go fn()
 		return
 	}
-	r.place.hold()
+	r.reservation.hold()
 	r.registry.running.Go(func() {
-		defer r.place.leave()
+		defer r.reservation.release()
 		fn()
 	})
 }

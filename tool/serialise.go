@@ -217,18 +217,18 @@ func checkMetadata(metadata map[string]any) error {
 }
 
 // maxPlace bounds how deep a place is looked for: a value that contains itself has no end.
-const maxPlace = 20
+const maxPath = 20
 
 // unserialisable finds the innermost value that causes err, the error of value.
-func unserialisable(place string, value any, err error, depth int) error {
-	if depth < maxPlace {
+func unserialisable(path string, value any, err error, depth int) error {
+	if depth < maxPath {
 		for name, inner := range innerValues(value) {
 			if _, innerErr := json.Marshal(inner); innerErr != nil {
-				return unserialisable(place+name, inner, innerErr, depth+1)
+				return unserialisable(path+name, inner, innerErr, depth+1)
 			}
 		}
 	}
-	return fmt.Errorf("%s has no JSON form: %w", place, err)
+	return fmt.Errorf("%s has no JSON form: %w", path, err)
 }
 
 // innerValues yields the values of maps and lists in order, with how to write the step to them.

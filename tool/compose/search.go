@@ -41,7 +41,7 @@ func SearchTool(r *tool.Registry) *tool.Tool {
 		}, tool.ReadOnly, tool.WithTitle("Search tools"))
 }
 
-// What a word counts in a place where it is found. A part of a word counts half.
+// What a word counts in a field where it is found. A part of a word counts half.
 const (
 	nameWeight        = 20
 	tagWeight         = 8
@@ -59,7 +59,7 @@ func score(t *tool.Tool, words []string) int {
 	if len(words) == 0 {
 		return 0
 	}
-	places := []struct {
+	fields := []struct {
 		words  []string
 		weight int
 		prose  bool
@@ -73,9 +73,9 @@ func score(t *tool.Tool, words []string) int {
 	sum := 0
 	for _, word := range words {
 		best := 0
-		for _, place := range places {
-			if !place.prose || len(word) >= proseWord {
-				best = max(best, place.weight*closeness(place.words, word)/2)
+		for _, field := range fields {
+			if !field.prose || len(word) >= proseWord {
+				best = max(best, field.weight*closeness(field.words, word)/2)
 			}
 		}
 		sum += best

@@ -16,26 +16,26 @@ import (
 // again is the same. Agents tell the id of a call under keys of their own, which end alike; see [ToolUseID].
 const (
 	metaToolUseID = "drover/toolUseId"
-	metaRisk      = "drover/risk"    // of a tool: a toldRisk
-	metaFailure   = "drover/failure" // of a result: a toldFailure
+	metaRisk      = "drover/risk"    // of a tool: a riskMeta
+	metaFailure   = "drover/failure" // of a result: a failureMeta
 
 	metaAlwaysLoad = "anthropic/alwaysLoad"
 	metaSearchHint = "anthropic/searchHint"
 )
 
-// toldRisk is the risk of a tool in full. MCP's own hints know no capabilities but the network, and
+// riskMeta is the risk of a tool in full. MCP's own hints know no capabilities but the network, and
 // cannot say that nothing was said.
-type toldRisk struct {
+type riskMeta struct {
 	Risk  []string `json:"risk"`
 	Needs []string `json:"needs"`
 }
 
-func tellRisk(r tool.Risk, c tool.Capability) toldRisk {
-	return toldRisk{strings.Split(r.String(), ", "), strings.Split(c.String(), ", ")}
+func riskToMeta(r tool.Risk, c tool.Capability) riskMeta {
+	return riskMeta{strings.Split(r.String(), ", "), strings.Split(c.String(), ", ")}
 }
 
 // flags gives the risks and capabilities. Names that are not known are passed over.
-func (t toldRisk) flags() (r tool.Risk, c tool.Capability) {
+func (t riskMeta) flags() (r tool.Risk, c tool.Capability) {
 	for _, risk := range []tool.Risk{tool.ReadOnly, tool.Mutates, tool.Dangerous} {
 		if slices.Contains(t.Risk, risk.String()) {
 			r |= risk
@@ -55,7 +55,7 @@ func describe(t *tool.Tool) *sdk.Tool {
 	d := &sdk.Tool{
 		Name: t.Name, Title: t.Title, Description: t.Manual(), InputSchema: json.RawMessage(`{"type":"object"}`),
 		Annotations: &sdk.ToolAnnotations{Title: t.Title, ReadOnlyHint: risks == tool.ReadOnly},
-		Meta:        sdk.Meta{metaRisk: tellRisk(risks, needs)},
+		Meta:        sdk.Meta{metaRisk: riskToMeta(risks, needs)},
 	}
 	if t.Input != nil {
 		d.InputSchema = t.Input.JSON()
@@ -79,8 +79,8 @@ func describe(t *tool.Tool) *sdk.Tool {
 	return d
 }
 
-// toldFailure is what a text cannot tell of a call that did not succeed.
-type toldFailure struct {
+// failureMeta is what a text cannot tell of a call that did not succeed.
+type failureMeta struct {
 	Outcome   tool.Outcome  `json:"outcome"`
 	Code      string        `json:"code,omitzero"`
 	Category  tool.Category `json:"category,omitzero"`
@@ -121,16 +121,16 @@ func keepPromise(t *tool.Tool, r *tool.Result) {
 	}
 }
 
-func failureOf(r tool.Result) toldFailure {
-	f := toldFailure{Outcome: r.Outcome}
+func failureOf(r tool.Result) failureMeta {
+	f := failureMeta{Outcome: r.Outcome}
 	if r.Err != nil {
 		f.Code, f.Category, f.Retryable = r.Err.Code, r.Err.Category, r.Err.Retryable
 	}
 	return f
 }
 
-// told reads what describe or callResult put into _meta. It arrives as plain JSON values.
-func told[T any](meta sdk.Meta, key string) (T, bool) {
+// fromMeta reads what describe or callResult put into _meta. It arrives as plain JSON values.
+func fromMeta[T any](meta sdk.Meta, key string) (T, bool) {
 	var v T
 	value, ok := meta[key]
 	if !ok {

@@ -55,7 +55,7 @@ func unrounded(r tool.Result) tool.Result {
 // failureFrom keeps what a registry of ours says of the failure. A server cannot make a success of it
 // this way.
 func failureFrom(from *sdk.CallToolResult, text string) tool.Result {
-	f, _ := told[toldFailure](from.Meta, metaFailure)
+	f, _ := fromMeta[failureMeta](from.Meta, metaFailure)
 	switch f.Outcome {
 	case tool.Denied, tool.NeedsApproval, tool.Cancelled:
 	default:

@@ -82,13 +82,13 @@ func objectSchema(value any) (text string, s *schema.Schema, err error) {
 // to that.
 func risksOf(remote *sdk.Tool, trust bool) (tool.Risk, tool.Capability) {
 	risk, needs := tool.Mutates|tool.Dangerous, tool.NetworkAccess
-	ours, isOurs := told[toldRisk](remote.Meta, metaRisk)
-	toldRisk, toldNeeds := ours.flags()
+	ours, isOurs := fromMeta[riskMeta](remote.Meta, metaRisk)
+	ownRisk, ownNeeds := ours.flags()
 	switch a := remote.Annotations; {
 	case !trust:
-		return risk, needs | toldNeeds
+		return risk, needs | ownNeeds
 	case isOurs:
-		return toldRisk, toldNeeds
+		return ownRisk, ownNeeds
 	case a == nil:
 		return risk, needs
 	default:

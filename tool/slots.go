@@ -37,12 +37,12 @@ func (s slots) give() {
 
 // A place is what a call has among those that run at once. A handler that runs on after its call is
 // over keeps it: another call must not run beside it. Nil is a place where there are no bounds.
-type place struct {
+type reservation struct {
 	ofTool, ofAll slots
 	holders       atomic.Int32
 }
 
-func (r *Registry) takePlace(ctx context.Context, t *Tool) (*place, error) {
+func (r *Registry) reserve(ctx context.Context, t *Tool) (*reservation, error) {
 	r.mu.RLock()
 	ofTool := r.bounds[t]
 	r.mu.RUnlock()
@@ -56,19 +56,19 @@ func (r *Registry) takePlace(ctx context.Context, t *Tool) (*place, error) {
 		ofTool.give()
 		return nil, err
 	}
-	p := &place{ofTool: ofTool, ofAll: r.slots}
+	p := &reservation{ofTool: ofTool, ofAll: r.slots}
 	p.hold()
 	return p, nil
 }
 
-func (p *place) hold() {
+func (p *reservation) hold() {
 	if p != nil {
 		p.holders.Add(1)
 	}
 }
 
-// leave gives the place back when nobody holds it any more.
-func (p *place) leave() {
+// release returns the slots after the last holder.
+func (p *reservation) release() {
 	if p != nil && p.holders.Add(-1) == 0 {
 		p.ofAll.give()
 		p.ofTool.give()
