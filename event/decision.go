@@ -48,14 +48,14 @@ func (v *Verdict) UnmarshalText(text []byte) error {
 
 // A Decision is what was decided about one tool call, and why.
 type Decision struct {
-	// CallID and Tool are the call's; Tool is the name as the caller said it.
+	// CallID and Tool are the call's; Tool is the name as the caller wrote it.
 	CallID CallID `json:"toolUseId,omitzero"`
 	Tool   string `json:"toolName,omitzero"`
 
 	Verdict Verdict `json:"verdict"`
-	// Asked says that somebody was asked.
+	// Asked is set if an approver was asked.
 	Asked bool `json:"asked,omitzero"`
-	// Remembered says that an earlier answer was used.
+	// Remembered is set if an earlier answer was used.
 	Remembered bool `json:"remembered,omitzero"`
 	// Reason is what the model reads of a denial. An allowed call needs none.
 	Reason string `json:"reason,omitzero"`
@@ -74,7 +74,7 @@ type PermissionRequest struct {
 	Name string `json:"toolName"`
 	// Input is a JSON object. Nil is written as {} in an event.
 	Input json.RawMessage `json:"input"`
-	// Reason is why somebody is asked.
+	// Reason is why the approver is asked.
 	Reason string `json:"reason,omitzero"`
 }
 

@@ -17,7 +17,7 @@
 //   - Every event that is written fits [Schema], if it was filled as the fields say: its inputs are
 //     objects, its words those of the constants here, its figures counts. Fields and kinds may be
 //     added; those that are there keep name and type.
-//   - In [Usage] a figure that nobody reported is absent, never zero.
+//   - In [Usage] a figure that was not reported is absent, never zero.
 //   - The zero [Verdict] is a denial, and so is every value that is not known.
 //
 // The page docs/events.md lists every kind and field, with examples.

@@ -14,7 +14,7 @@ type DoneStatus string
 const (
 	// DoneSuccess: the agent has answered. Calls may have been denied on the way.
 	DoneSuccess DoneStatus = "success"
-	// DoneError: the agent or its adapter failed. An [Error] before the done says how.
+	// DoneError: the agent or its adapter failed. An [Error] before the done has the cause.
 	DoneError DoneStatus = "error"
 	// DoneInterrupted: the context ended; Done.Reason has its cause.
 	DoneInterrupted DoneStatus = "interrupted"
@@ -30,7 +30,7 @@ type Done struct {
 	Result string `json:"result,omitzero"`
 	// Output is the structured answer, where one was asked for.
 	Output json.RawMessage `json:"output,omitempty"`
-	// Reason says why a run was interrupted, where that is known: "context deadline exceeded".
+	// Reason is why a run was interrupted, where that is known: "context deadline exceeded".
 	Reason string `json:"reason,omitzero"`
 	// ResumeToken continues the conversation in another run. Empty means that it cannot be continued.
 	ResumeToken string `json:"resumeToken,omitzero"`

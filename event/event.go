@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// A Kind names what an event tells. Names with a colon ("tool:progress") are extensions.
+// A Kind names the type of an event. Names with a colon ("tool:progress") are extensions.
 type Kind string
 
 // The nine kinds that are common to all agents. Each has a payload of its name; that of KindToolUse is
@@ -48,10 +48,10 @@ type Event struct {
 	// Position is where the event is in the log of a session. Zero means that it is in none.
 	Position Position
 	// Turn is the model call of the main agent that the event belongs to, from 1. Zero means that it
-	// came before the first one, or that the agent does not tell.
+	// came before the first one, or that the agent does not report.
 	Turn int
 	// ParentToolUseID is the tool call inside which it happened, in a subagent, and AgentID that
-	// subagent. Both are empty for the main agent; AgentID also where the agent does not tell.
+	// subagent. Both are empty for the main agent; AgentID also where the agent does not report it.
 	ParentToolUseID CallID
 	AgentID         string
 	// Role is the part that the agent plays among several; most runs have none.
@@ -62,7 +62,7 @@ type Event struct {
 	Payload Payload
 }
 
-// A Payload is what an event tells: an [Init], a [Text], a [TextDelta], a [Thinking], a [ToolCall], a
+// A Payload is the content of an event: an [Init], a [Text], a [TextDelta], a [Thinking], a [ToolCall], a
 // [ToolResult], a [PermissionRequest], an [Error], a [Done]; a [Decision], a [ToolStep], a
 // [ToolProgress], a [ToolLog]; or an [Extension] for everything else. Adapters may add payloads of
 // their own: a reader of their events in JSON gets an Extension.
@@ -94,7 +94,7 @@ func New(payload Payload) Event {
 }
 
 // CallID is the tool use id that the event is about, or empty. It joins a tool_use with its result and
-// with all that is said about the call in between.
+// with all events of the call in between.
 func (e Event) CallID() CallID {
 	if p, ok := e.Payload.(interface{ callID() CallID }); ok {
 		return p.callID()

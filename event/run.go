@@ -4,7 +4,7 @@ package event
 
 import "encoding/json"
 
-// Init is the beginning of a run, as the agent tells it. Most runs begin with it; one that fails to
+// Init is the beginning of a run, as the agent reports it. Most runs begin with it; one that fails to
 // start has none.
 type Init struct {
 	Model string `json:"model"`
@@ -12,7 +12,7 @@ type Init struct {
 	Dir string `json:"cwd"`
 	// Tools are those that the agent has. Nil is written as [] in an event.
 	Tools []string `json:"tools"`
-	// Capabilities hold what else an agent says about itself.
+	// Capabilities hold what else an agent reports about itself.
 	Capabilities map[string]json.RawMessage `json:"capabilities,omitempty"`
 }
 
@@ -57,7 +57,7 @@ type Error struct {
 	// Message is for people: what failed, and why. Next is what to do about it; it may be empty.
 	Message string `json:"message"`
 	Next    string `json:"next,omitzero"`
-	// Recoverable says that the run goes on.
+	// Recoverable is set if the run goes on.
 	Recoverable bool `json:"recoverable"`
 	// Cause is the Go error, where there is one. It does not survive JSON.
 	Cause error `json:"-"`
@@ -65,7 +65,7 @@ type Error struct {
 
 // Codes of errors that come from Drover itself. Agents have codes of their own.
 const (
-	// CodeAdapter: the adapter failed before it said done.
+	// CodeAdapter: the adapter failed before its done event.
 	CodeAdapter = "ADAPTER_ERROR"
 	// CodeMissingDone: the adapter ended without a word.
 	CodeMissingDone = "MISSING_DONE"

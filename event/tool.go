@@ -13,13 +13,13 @@ type CallID string
 
 // A ToolCall is a call of a tool, by the model or by a program.
 type ToolCall struct {
-	// ID is the tool use id. The same id stands in everything about the call.
+	// ID is the tool use id. The same id is in every event of the call.
 	ID CallID `json:"toolUseId"`
-	// Name is the tool as the caller says it: "Bash", "mcp__server__tool".
+	// Name is the tool as the caller writes it: "Bash", "mcp__server__tool".
 	Name string `json:"toolName"`
 	// Input is a JSON object. Nil is written as {} in an event.
 	Input json.RawMessage `json:"input"`
-	// Description is what the caller says about the call, for people.
+	// Description is the caller's description of the call, for people.
 	Description string `json:"description,omitzero"`
 	// AgentID is the subagent that calls; empty means the main agent.
 	AgentID string `json:"agentId,omitzero"`
@@ -67,7 +67,7 @@ type ToolResult struct {
 	OutputDigest string `json:"outputDigest,omitzero"`
 }
 
-// A ToolFailure says why a tool call did not succeed.
+// A ToolFailure is why a tool call did not succeed.
 type ToolFailure struct {
 	// Code and Category are for programs: "TIMEOUT", and "timeout", "permission" or "cancelled". Either
 	// may be empty.
@@ -75,7 +75,7 @@ type ToolFailure struct {
 	Category string `json:"category,omitzero"`
 	// Message is for people. Of a call that a gate denied it is the reason.
 	Message string `json:"message"`
-	// Retryable says that the same call may succeed later.
+	// Retryable is set if the same call may succeed later.
 	Retryable bool `json:"retryable,omitzero"`
 }
 
@@ -143,7 +143,7 @@ type ToolStep struct {
 	ID   CallID `json:"toolUseId"`
 	Name string `json:"toolName"`
 	Step string `json:"step"`
-	// Detail says why, for steps that end the call.
+	// Detail is the reason, for steps that end the call.
 	Detail string `json:"detail,omitzero"`
 }
 

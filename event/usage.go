@@ -9,7 +9,7 @@ import (
 	"slices"
 )
 
-// Usage is what a run consumed. Tokens and Cost are nil where nobody reported them, which is not
+// Usage is what a run consumed. Tokens and Cost are nil where they were not reported, which is not
 // the same as zero.
 type Usage struct {
 	// ToolUses counts the distinct tool calls that were seen.
@@ -130,7 +130,7 @@ func newTokenCount(sums []*int64) TokenCount {
 	return TokenCount{InputTokens{*sums[0], sums[1], sums[2], sums[3]}, OutputTokens{*sums[4], sums[5], sums[6]}}
 }
 
-// A Coverage says whether a count is of the whole run.
+// A Coverage is whether a count is of the whole run.
 type Coverage string
 
 // How much of a run a count covers.
@@ -173,7 +173,7 @@ type OutputTokens struct {
 // A TokenRecord is the share of one model.
 type TokenRecord struct {
 	// Model and Provider are in the agent's own words; Requests is the number of model calls. All are
-	// empty where the agent does not tell.
+	// empty where the agent does not report it.
 	Model       string       `json:"model,omitzero"`
 	Provider    string       `json:"provider,omitzero"`
 	Requests    int64        `json:"requests,omitzero"`
@@ -188,7 +188,7 @@ type PricedUnit struct {
 	Quantity int64  `json:"quantity"`
 }
 
-// A CostSource says who computed a cost.
+// A CostSource names who computed a cost.
 type CostSource string
 
 // Who computed a cost.
@@ -200,7 +200,7 @@ const (
 	CostAccountEstimate  CostSource = "account-estimate"
 )
 
-// Cost is an amount of US dollars, as somebody else computed it.
+// Cost is an amount of US dollars, as computed elsewhere.
 type Cost struct {
 	USD    float64    `json:"usd"`
 	Source CostSource `json:"source,omitzero"`
@@ -211,7 +211,7 @@ type Cost struct {
 // sees it: a report with one wrong figure is no report.
 func NewTokens(coverage Coverage, records ...TokenRecord) (*Tokens, error) {
 	if len(records) == 0 {
-		return nil, errors.New("event: no records; tokens that nobody reported are not zero")
+		return nil, errors.New("event: no records; unreported tokens are not zero")
 	}
 	sums := make([]*int64, len(counts))
 	for i, c := range counts {
@@ -240,7 +240,7 @@ func sumOf(records []TokenRecord, of func(*TokenCount) *int64) *int64 {
 
 // Validate reports what is wrong with the figures: negative ones, integers that not every language
 // reads exactly, parts that do not sum to their total, records that do not sum to the totals, words
-// for coverage and source that nobody knows. A figure that nobody reported is not wrong.
+// for unknown coverage and source. An unreported figure is not wrong.
 func (u Usage) Validate() error {
 	var errs []error
 	if err := countProblem("toolUses", int64(u.ToolUses)); err != nil {

@@ -28,8 +28,8 @@ type wire[P any] struct {
 	Payload         P                          `json:"payload"`
 }
 
-// wireForm is what is written of a payload. A type of somebody else that embeds one of ours has more to
-// say, and is written as it is.
+// wireForm is what is written of a payload. Another type that embeds one of ours has more
+// fields, and is written as it is.
 func wireForm(p Payload) any {
 	switch p.(type) {
 	case Init, *Init, ToolCall, *ToolCall, ToolResult, *ToolResult, PermissionRequest, *PermissionRequest, Done, *Done:
@@ -48,7 +48,7 @@ func (e Event) MarshalJSON() ([]byte, error) {
 	}
 	kind := e.Payload.EventKind()
 	if kind == "" {
-		return nil, fmt.Errorf("event: the payload %T has no kind; nobody could read the event", e.Payload)
+		return nil, fmt.Errorf("event: the payload %T has no kind, so the event could not be read", e.Payload)
 	}
 	line, err := marshalPlain(&wire[any]{
 		Type: kind, Agent: e.Agent, Timestamp: e.Time.UnixMilli(), SessionID: e.SessionID,

@@ -48,7 +48,7 @@ func (c *Call) known() *inputReading {
 	return c.read
 }
 
-// notNative stands for the tools that are not the agent's own.
+// notNative is the entry of tools that are not the agent's own.
 var notNative tool.Native
 
 // native returns what the catalogue has under the name of the tool. A tool of a server may have the same name.
@@ -73,7 +73,7 @@ func (c *Call) fields() *input {
 	return &r.in
 }
 
-// places returns where the call may lead.
+// paths returns the paths that the call may use.
 func (c *Call) paths(f *Facts, home string) *callPaths {
 	r := c.known()
 	if !r.havePaths || r.home != home {

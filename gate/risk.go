@@ -18,14 +18,14 @@ type RiskOptions struct {
 	// Registry holds the tools: a [tool.Registry] or [tool.Tools]. Nil means none.
 	Registry Lookup
 	// Server is the key of the MCP server that serves them, as names of tools carry it. Under
-	// any other key they are tools of somebody else. Empty means [tool.DefaultServerName].
+	// any other key they are tools of another server. Empty means [tool.DefaultServerName].
 	Server string
 	// ToolConfig is what the server was given to rename tools. Nil renames none.
 	ToolConfig func(*tool.Tool) tool.Presentation
 
 	// ReadOnly denies every tool that mutates.
 	ReadOnly bool
-	// DenyMutation denies them too, with a message that tells how to allow them.
+	// DenyMutation denies them too, with a message that states how to allow them.
 	DenyMutation bool
 	// DenyDangerous denies dangerous tools.
 	DenyDangerous bool
@@ -35,8 +35,8 @@ type RiskOptions struct {
 	// AgentTools takes the risks of the agent's own tools from its catalogue; see [KnowsAgent]. Without it they
 	// are not known, and so denied, unless Builtin has them.
 	AgentTools bool
-	// Builtin tells the risks of tools that are in no registry. What it says of a tool replaces what the
-	// catalogue says.
+	// Builtin has the risks of tools that are in no registry. Its risks of a tool replace those of the
+	// catalogue.
 	Builtin BuiltinLists
 	// AllowUnknown allows tools that are neither in the registry nor in Builtin. A tool of the agent
 	// that the catalogue knows is still denied for its risks.
@@ -45,7 +45,7 @@ type RiskOptions struct {
 	Messages Messages
 }
 
-// BuiltinLists tell the risks of tools by name. A name in two lists has the risks of both.
+// BuiltinLists have the risks of tools by name. A name in two lists has the risks of both.
 type BuiltinLists struct {
 	ReadOnly, Mutating, Dangerous []string
 }
@@ -53,12 +53,12 @@ type BuiltinLists struct {
 // Messages are the texts of denials. Empty and nil mean the usual ones.
 type Messages struct {
 	Mutating, Dangerous string
-	// Unknown gets the name as the caller said it.
+	// Unknown gets the name as the caller wrote it.
 	Unknown func(toolName string) string
 }
 
 // FromRisk makes a policy of the risks of tools. It denies mutating and dangerous tools as the
-// options say, allows the other tools that it knows, and has a rule for those that nobody knows: they
+// options set, allows the other tools that it knows, and has a rule for unknown tools: they
 // are denied unless AllowUnknown is set, but for those without which the agent can use no tool and give no
 // answer; see [tool.Native.Plumbing].
 //
@@ -148,7 +148,7 @@ func (r *riskRule) judge(c *Call, _ *Facts) (event.Decision, bool) {
 	return event.Decision{Verdict: event.Allow}, known
 }
 
-// riskOf returns the risks of a tool, and whether anybody has declared it. The catalogue only warns:
+// riskOf returns the risks of a tool, and whether it is declared. The catalogue only warns:
 // that it knows a tool does not allow it, unless nothing works without it.
 func (r *riskRule) riskOf(c *Call) (risk tool.Risk, known bool) {
 	name := c.Tool

@@ -15,7 +15,7 @@ import (
 
 // Blocked denies the tools in [Facts.Blocked] and, where [Facts.Allowed] is set, those that are not in
 // it, but for those without which the agent cannot use the others; see [tool.Native.Plumbing]. It allows
-// nothing. A bare name never means a tool of somebody else's server.
+// nothing. A bare name never means a tool of another server.
 func Blocked() Policy {
 	return Policy{Name: "blocked", Stage: StageSession, Judge: func(c *Call, f *Facts) (event.Decision, bool) {
 		if !blocks(f.Blocked, c) && (f.Allowed == nil || c.isPlumbing() || names(f.Allowed, c)) {
@@ -25,7 +25,7 @@ func Blocked() Policy {
 	}}
 }
 
-// blocks goes by what the call says, and by what would run.
+// blocks looks at the name of the call, and at the tool that would run.
 func blocks(blocked map[string]bool, c *Call) bool {
 	return len(blocked) > 0 && (blocked[c.Name] || names(blocked, c))
 }
@@ -110,7 +110,7 @@ type ReadBeforeWriteOptions struct {
 
 // ReadBeforeWrite denies to write to a file that has not been read; see [Facts.ReadPaths]. New files
 // are free if the caller reports that the file does not exist; see [Target.Missing]. A call whose input names
-// no file is denied; [tool.Fields] says where inputs name files.
+// no file is denied; [tool.Fields] has the fields that name files.
 func ReadBeforeWrite(opts ReadBeforeWriteOptions) Policy {
 	p := Policy{Name: "read-before-write", Stage: StageSession}
 	var tools []toolName
@@ -132,7 +132,7 @@ func ReadBeforeWrite(opts ReadBeforeWriteOptions) Policy {
 	return p
 }
 
-// unread says which file of a call has not been read, or nothing.
+// unread returns a reason for the first file of a call that has not been read, or "".
 func unread(c *Call, f *Facts) string {
 	isKnown := func(t Target) bool { return t.Missing || t.Path != "" && f.ReadPaths[t.Path] }
 	in, many := c.fields(), c.agent.Fields(c.Tool).Scan != nil

@@ -27,7 +27,7 @@ func FindTarget(c Call, dir string) Target {
 	for _, name := range in.paths {
 		target := follow(name, dir)
 		if target.Unresolved || len(all) > 0 && fields.Scan == nil && target.Path != all[0].Path {
-			return Target{Unresolved: true} // two fields name the file of the call, and nobody knows which counts
+			return Target{Unresolved: true} // two fields name different files
 		}
 		all = append(all, target)
 	}

@@ -15,7 +15,7 @@ type ToolGateOptions struct {
 	Registry Lookup
 	// Server is the key of the MCP server that serves them. Empty means [tool.DefaultServerName].
 	Server string
-	// ReadOnly denies all mutating tools, whatever AllowMutation says.
+	// ReadOnly denies all mutating tools and overrides AllowMutation.
 	ReadOnly bool
 	// AllowMutation allows mutating tools. Nil means the opposite of ReadOnly.
 	AllowMutation *bool
@@ -31,15 +31,15 @@ type ToolGateOptions struct {
 	Messages Messages
 }
 
-// A ToolGateDecision is what a tool gate says of a tool.
+// A ToolGateDecision is the decision of a tool gate about a tool.
 type ToolGateDecision struct {
 	// Behavior is "allow" or "deny".
 	Behavior string `json:"behavior"`
-	// Message says why a tool is denied.
+	// Message is why a tool is denied.
 	Message string `json:"message,omitzero"`
 }
 
-// NewToolGate makes a function that says of a tool's name whether the tool may be used. It is
+// NewToolGate makes a function that decides by a tool's name whether the tool may be used. It is
 // [FromRisk] alone, for programs that need no other policy and no knowledge of the call; it knows
 // only the tools that the options name.
 func NewToolGate(o ToolGateOptions) (func(toolName string) ToolGateDecision, error) {

@@ -56,7 +56,7 @@ type Usage struct {
 	Requests int64 `json:"requests,omitzero"`
 }
 
-// UsageOf takes from a run's usage what budgets are about. What nobody reported is zero.
+// UsageOf takes from a run's usage what budgets are about. Unreported figures are zero.
 func UsageOf(u event.Usage) Usage {
 	return Usage{InputTokens: u.InputTokens(), OutputTokens: u.OutputTokens(), CostUSD: u.TotalCostUSD()}
 }
@@ -64,7 +64,7 @@ func UsageOf(u event.Usage) Usage {
 // TotalTokens returns input and output together.
 func (u Usage) TotalTokens() int64 { return countOf(u).tokens() }
 
-// A BudgetError says which limit is reached. It matches [ErrBudgetExhausted].
+// A BudgetError names the limit that is reached. It matches [ErrBudgetExhausted].
 type BudgetError struct {
 	// Limit is the field of [Budget] that is reached, such as "MaxTotalTokens".
 	Limit string
@@ -122,7 +122,7 @@ func (b *Budget) maxCost() int64 {
 func (l *limit) reached() bool { return l.set && l.consumed >= l.max }
 
 // left is negative for a limit that was passed, and nil for none. A negative limit has no more left
-// than nothing, whatever was consumed: the difference could overflow.
+// than zero, independent of consumption: the difference could overflow.
 func (l *limit) left() *int64 {
 	if !l.set {
 		return nil

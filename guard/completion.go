@@ -13,7 +13,7 @@ import (
 	"github.com/drover-agents/drover/session"
 )
 
-// A Checker says whether an agent that wants to stop has done its task. It returns when its context
+// A Checker reports whether an agent that wants to stop has done its task. It returns when its context
 // ends.
 type Checker interface {
 	Check(ctx context.Context, a Attempt) (Completion, error)
@@ -35,23 +35,23 @@ type Attempt struct {
 	// Files is where the agent worked. Nil knows no file.
 	Files Files
 	// Exec runs commands where the agent worked. Nil runs none: what an agent wrote is not trusted code,
-	// so nothing of it is run on the host unless the caller says how.
+	// so nothing of it is run on the host unless the caller sets Exec.
 	Exec Exec
 }
 
-// A Completion is what a checker found. The zero value says that something is missing.
+// A Completion is the result of a checker. The zero value is an incomplete task.
 type Completion struct {
 	Done bool
-	// Feedback is what the agent is to be told, if it is not done.
+	// Feedback is the text for the agent, if it is not done.
 	Feedback string
-	// Skipped says that nobody looked to the end, because the limits are spent.
+	// Skipped is set if the check did not finish because the limits are spent.
 	Skipped bool
 }
 
-// Complete says that the task is done.
+// Complete is the result for a task that is done.
 func Complete() Completion { return Completion{Done: true} }
 
-// Incomplete says what is missing.
+// Incomplete is the result for a task that is not done, with the feedback for the agent.
 func Incomplete(feedback string) Completion { return Completion{Feedback: feedback} }
 
 func blocked(text string) Completion { return Incomplete(fmt.Sprintf(blocker, text)) }
@@ -155,7 +155,7 @@ func CommandSucceeds(argv ...string) Checker {
 	})
 }
 
-// shownOutput is how much of a command's output the agent is told: its end, where the errors are.
+// shownOutput is how much of a command's output the agent reads: its end, where the errors are.
 const shownOutput = 2000
 
 func tail(output []byte) string {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package guard keeps a run within its limits and its task: when it must be over, what it may
-// consume, whether it is alive, which run it is, what the agent is told on the way, and whether the
-// work is done when the agent says so.
+// consume, whether it is alive, which run it is, which feedback the agent gets, and whether the
+// work is done when the agent stops.
 //
 // # Limits
 //
@@ -13,14 +13,14 @@
 //     max, a deadline exceeded when now >= deadline.
 //   - Counts are exact for any recorder, any order and any number of goroutines. Money is
 //     counted in billionths of a dollar, not in floating point.
-//   - What was consumed never becomes less, whatever is reported later.
+//   - What was consumed never becomes less, independent of later reports.
 //   - A limit that makes no sense, such as a negative one, allows nothing. [Budget.Validate] says so
 //     beforehand.
 //   - Requests are limited before they begin, so exactly: never more than MaxRequests, and none of them
 //     is ended by that limit.
 //   - The zero Deadline, the zero Budget and a nil Tracker limit nothing.
 //
-// This package counts and tells. [gate.Limits], which reads the same figures, denies tool calls past a
+// This package counts and reports. [gate.Limits], which reads the same figures, denies tool calls past a
 // limit. The runner of a run ends it in mid-turn with the context of [Tracker.Context].
 //
 // # Heartbeat

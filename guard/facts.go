@@ -12,7 +12,7 @@ import (
 	"github.com/drover-agents/drover/session"
 )
 
-// FactsOptions says where [Facts] takes them from. What is left out limits nothing.
+// FactsOptions are the sources of [Facts]. A source that is left out limits nothing.
 type FactsOptions struct {
 	// Session knows which tools have succeeded, which files were read, and the last
 	// [session.ToolPermissions] and [session.Workspace].
@@ -35,7 +35,7 @@ type FactsOptions struct {
 // that a limit on their number holds for calls at the same time and for the runs of a session one after
 // the other. Engines that work on one session at the same time must share one function for that.
 //
-// Where the store of the session cannot be read, and so nobody knows which tools are blocked, none is
+// Where the store of the session cannot be read, and so the blocked tools are unknown, none is
 // allowed.
 //
 // A call that names no working directory is taken to be in the [session.Workspace]: the gate then judges

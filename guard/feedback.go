@@ -24,16 +24,16 @@ const (
 	SeverityWarning = "warning"
 )
 
-// A FeedbackProvider tells an agent something about its own work, in the middle of it.
+// A FeedbackProvider gives an agent feedback about its work while it works.
 type FeedbackProvider interface {
 	// Name is what the feedback is signed with. Each provider of a run has a name of its own.
 	Name() string
-	// Provide says what there is to say now; an empty Summary says nothing. The name is filled in. It
+	// Provide returns the feedback for now; an empty Summary is no feedback. The name is filled in. It
 	// may be called by several goroutines, may dispatch, and returns when ctx ends: the agent waits.
 	Provide(ctx context.Context, s *session.Session) (session.Feedback, error)
 }
 
-// A FeedbackTrigger says when a provider is asked. Each condition that is set suffices.
+// A FeedbackTrigger is when a provider is asked. Each condition that is set suffices.
 type FeedbackTrigger struct {
 	// EveryCalls asks after each nth tool call.
 	EveryCalls int
@@ -117,9 +117,9 @@ func (f *Feedbacker) add(rule FeedbackRule) error {
 	return nil
 }
 
-// AfterCall is to be called when a tool call has ended. It returns what the agent is to be told, or "".
-// Every feedback is in the session too. The error says which providers failed; the text has what the
-// others said all the same.
+// AfterCall is to be called when a tool call has ended. It returns the feedback for the agent, or "".
+// Every feedback is in the session too. The error names the providers that failed; the text still has the feedback of the
+// others.
 func (f *Feedbacker) AfterCall(ctx context.Context, callID event.CallID) (string, error) {
 	due, err := f.due(ctx)
 	errs := []error{err}

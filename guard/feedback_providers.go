@@ -11,7 +11,7 @@ import (
 	"github.com/drover-agents/drover/session"
 )
 
-// StaticFeedback says the same each time.
+// StaticFeedback gives the same feedback each time.
 type StaticFeedback struct {
 	// As is the name.
 	As   string
@@ -28,7 +28,7 @@ func (p StaticFeedback) Provide(context.Context, *session.Session) (session.Feed
 	return session.Feedback{Summary: p.Text, Severity: cmp.Or(p.Severity, SeverityInfo)}, nil
 }
 
-// DeadlineFeedback tells how much time is left.
+// DeadlineFeedback reports how much time is left.
 type DeadlineFeedback struct {
 	Deadline Deadline
 	// Low is when the agent is asked to come to an end. Zero means two minutes.

@@ -14,7 +14,7 @@ import (
 
 // Files is where an agent works, as far as guards need to see it.
 type Files interface {
-	// Exists reports whether there is a file at a path, which is relative to the place where the agent
+	// Exists reports whether there is a file at a path, which is relative to the directory where the agent
 	// works, or absolute and inside it.
 	Exists(ctx context.Context, path string) (bool, error)
 }

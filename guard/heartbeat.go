@@ -16,13 +16,13 @@ import (
 
 // HeartbeatOptions configures a [Heartbeat]. Nil and the zero value are ready to use.
 type HeartbeatOptions struct {
-	// Clock tells when a beat was. Nil means the real time.
+	// Clock gives the time of a beat. Nil means the real time.
 	Clock Clock
-	// Logger hears of functions that panic. Nil discards.
+	// Logger receives panics of functions. Nil discards.
 	Logger *slog.Logger
 }
 
-// A Heartbeat knows when something was last heard of a run. Make it with [NewHeartbeat]. It is safe for
+// A Heartbeat has the time of the last sign of life of a run. Make it with [NewHeartbeat]. It is safe for
 // concurrent use. A nil Heartbeat can be beaten too, and is never silent.
 type Heartbeat struct {
 	clock Clock
@@ -43,7 +43,7 @@ func NewHeartbeat(opts *HeartbeatOptions) *Heartbeat {
 	return h
 }
 
-// Beat says that the run is alive, and calls the functions of [Heartbeat.OnBeat].
+// Beat reports that the run is alive, and calls the functions of [Heartbeat.OnBeat].
 func (h *Heartbeat) Beat() {
 	if h == nil {
 		return

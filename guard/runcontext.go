@@ -13,7 +13,7 @@ import (
 	"github.com/drover-agents/drover/tool"
 )
 
-// A RunContext says which run something belongs to. It is a plain value; a field that is not known is
+// A RunContext identifies a run. It is a plain value; a field that is not known is
 // empty.
 type RunContext struct {
 	// RunID is one attempt to answer a request, and new for each; RequestID stays the same.
@@ -28,7 +28,7 @@ type RunContext struct {
 	// Context has them: 32 and 16 digits.
 	TraceID string `json:"traceId,omitzero"`
 	SpanID  string `json:"spanId,omitzero"`
-	// Unsampled says that nobody records the trace.
+	// Unsampled is set if the trace is not recorded.
 	Unsampled bool `json:"unsampled,omitzero"`
 }
 
@@ -125,7 +125,7 @@ func RunContextFrom(ctx context.Context) RunContext {
 }
 
 // LogHandler returns a handler that adds [RunContext.Attrs] of the context to each record, and passes
-// it on to next. They stand outside all groups, so that one key finds them everywhere.
+// it on to next. They are outside all groups, so that one key finds them everywhere.
 func LogHandler(next slog.Handler) slog.Handler { return &logHandler{next: next, outer: next} }
 
 type logHandler struct {

@@ -25,7 +25,7 @@ type Tracker struct {
 
 	mu       sync.Mutex
 	total    count
-	reported map[string]count // what each evaluation has said that it consumed
+	reported map[string]count // consumption by evaluation
 }
 
 // NewTracker makes a tracker that has consumed nothing.
@@ -48,9 +48,9 @@ func (t *Tracker) Record(u Usage) {
 	t.grow(func() count { return countOf(u) })
 }
 
-// RecordCumulative sets what an evaluation has consumed since it began, in place of what the same
-// evaluation said before; what others said stays. Give each attempt an id of its own, such as
-// [RunContext.RunID], because each begins from zero. A figure that is lower than one said before does
+// RecordCumulative sets what an evaluation has consumed since it began, replacing the earlier report of the same
+// evaluation; reports of others stay. Give each attempt an id of its own, such as
+// [RunContext.RunID], because each begins from zero. A figure that is lower than an earlier one does
 // not count: reports may come late, and nothing that was spent comes back.
 //
 // What goes through RecordCumulative must not go through [Tracker.Record] too, or it counts twice.

@@ -18,7 +18,7 @@ type Catalogue struct {
 	Agent string
 	// Natives are its tools, each name once. They include tools of older versions.
 	Natives []Native
-	// Others says how the inputs of all other tools are read: of ours, and of those of MCP servers. A native tool
+	// Others is how the inputs of all other tools are read: of ours, and of those of MCP servers. A native tool
 	// with neither Paths nor Scan has the Paths of Others.
 	Others Fields
 	// ReadRule, WriteRule and CommandRule are the names that a rule with an argument, as "Edit(/src/**)", may
@@ -41,15 +41,15 @@ type Native struct {
 	// nothing.
 	More func(input json.RawMessage) (Risk, Capability)
 
-	// Files says what the tool does to the files that its input names.
+	// Files is what the tool does to the files that its input names.
 	Files FileUse
 	Fields
-	// Shell says that the command is in the language of a POSIX shell, so that rules about commands can judge
+	// Shell is set if the command is in the language of a POSIX shell, so that rules about commands can judge
 	// it.
 	Shell bool
-	// Caller says that the tool has other calls made, each of which is judged and undone by itself.
+	// Caller is set if the tool makes other calls, each of which is judged and undone by itself.
 	Caller bool
-	// Plumbing says that the agent can use no tool, or give no answer, without this one, which does nothing
+	// Plumbing is set if the agent can use no tool, or give no answer, without this one, which does nothing
 	// else. A list that does not name it does not deny it.
 	Plumbing bool
 
@@ -86,7 +86,7 @@ type Fields struct {
 	Scan func(input json.RawMessage) (paths []string, ok bool)
 }
 
-// common is how an input is read of which nobody has said how.
+// common is how an input is read without a catalogue.
 var common = Fields{Paths: []string{"path"}}
 
 // Native looks a tool up. Names are compared exactly.

@@ -10,7 +10,7 @@ import (
 	"github.com/drover-agents/drover/internal/safelog"
 )
 
-// A Key is a place in a call's context. The packages that run tools offer what handlers may need
+// A Key is the key of a value in a call's context. The packages that run tools offer what handlers may need
 // through keys of their own, such as the session: each defines a key and an accessor beside it, so
 // that this package need not know them. Make a key once, as a package variable.
 type Key[T any] struct{ name string }
@@ -91,14 +91,13 @@ func Candidate(ctx context.Context) (*Tool, bool) {
 
 var progressKey = NewKey[func(ctx context.Context, done, total float64, message string) error]("progress")
 
-// WithProgress returns a context in which [Progress] is also told to fn. It is for those who serve
-// tools to somebody.
+// WithProgress returns a context in which [Progress] also calls fn. It is for servers of tools.
 func WithProgress(ctx context.Context, fn func(ctx context.Context, done, total float64, message string) error) context.Context {
 	return progressKey.With(ctx, fn)
 }
 
-// Progress tells the caller how far a call has come. A total of zero means that it is not known;
-// message may be empty. Outside a call, or where nobody listens, it does nothing; it fails when the
+// Progress reports to the caller how far a call has come. A total of zero means that it is not known;
+// message may be empty. Outside a call, or without a receiver, it does nothing; it fails when the
 // call is over.
 func Progress(ctx context.Context, done, total float64, message string) error {
 	r := runningFrom(ctx)

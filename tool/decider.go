@@ -10,8 +10,8 @@ import (
 
 // A Decider decides about calls. A gate's engine is one.
 type Decider interface {
-	// Decide makes one decision about a call. It may take its time, since it may ask somebody; the
-	// context ends when nobody waits any longer.
+	// Decide makes one decision about a call. It may take long, since it may ask a person; the
+	// context ends when the caller no longer waits.
 	Decide(ctx context.Context, call event.ToolCall) event.Decision
 }
 

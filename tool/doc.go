@@ -11,7 +11,7 @@
 //   - A call never panics and never returns a Go error: whatever goes wrong is a [Result] with a
 //     category, a code and a hint whether to try again.
 //   - A call that is timed out or cancelled has its context ended. If the handler does not return
-//     then, the result says so.
+//     then, the result states it.
 //
 // Package tool/compose makes tools of other tools, and finds tools of a registry by what they say of
 // themselves.

@@ -54,7 +54,7 @@ type Error struct {
 	Category Category
 	// Message is what the model reads. It should say what to do next.
 	Message string
-	// Retryable says that the same call may succeed later; RetryAfter when, if that is known.
+	// Retryable is set if the same call may succeed later; RetryAfter when, if that is known.
 	Retryable  bool
 	RetryAfter time.Duration
 	// Details is for programs. It must have a JSON form.
@@ -140,7 +140,7 @@ func isTransient(err error) bool {
 	return errors.As(err, &dns) && dns.IsTemporary
 }
 
-// cancelMessage says why the call was cancelled, where the canceller gave a cause.
+// cancelMessage returns the text of a cancelled call, with the cause if there is one.
 func cancelMessage(ctx context.Context) string {
 	if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, context.Canceled) {
 		return fmt.Sprintf(cancelledFor, cause)

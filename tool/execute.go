@@ -267,7 +267,7 @@ func (r *Registry) digest(call *Call, result *Result) {
 	result.OutputDigest = plainjson.Digest(output)
 }
 
-// after tells the policies. They cannot change what happened.
+// after calls Options.After. They cannot change the result.
 func (r *Registry) after(ctx context.Context, t *Tool, call Call, result Result) {
 	for _, after := range r.opts.After {
 		if err := askAfter(ctx, after, t, call, result); err != nil {
@@ -285,7 +285,7 @@ func askAfter(ctx context.Context, after After, t *Tool, call Call, result Resul
 	return after(ctx, t, call, result)
 }
 
-// emit tells of an event. A listener that panics is logged; the call goes on.
+// emit emits an event. An Emit that panics is logged; the call goes on.
 func (r *Registry) emit(p event.Payload) {
 	if r.opts.Emit == nil {
 		return

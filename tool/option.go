@@ -10,7 +10,7 @@ import (
 	"github.com/drover-agents/drover/schema"
 )
 
-// An Option says more about a tool, in [New] or [Tool.With]: a [Risk], a [Capability], or one of the functions that
+// An Option sets a property of a tool, in [New] or [Tool.With]: a [Risk], a [Capability], or one of the functions that
 // begin with With.
 type Option interface{ apply(t *Tool) }
 
@@ -55,7 +55,7 @@ func WithTimeout(d time.Duration) Option { return optionFunc(func(t *Tool) { t.T
 // WithConcurrency bounds how many calls run at once in a registry.
 func WithConcurrency(n int) Option { return optionFunc(func(t *Tool) { t.Concurrency = n }) }
 
-// WithDeprecation says why the tool should not be used any more.
+// WithDeprecation sets why the tool should not be used any more.
 func WithDeprecation(text string) Option { return optionFunc(func(t *Tool) { t.Deprecated = text }) }
 
 // WithHiddenValue keeps values out of the model's context: it reads the message alone.

@@ -40,11 +40,11 @@ type Options struct {
 	Timeout time.Duration
 	// Digests puts digests of input and output into results.
 	Digests bool
-	// Emit is told of each step of each call, in order for one call. It is called by several
+	// Emit receives each step of each call, in order for one call. It is called by several
 	// goroutines and must not block. Events of a served call have the tool's own name, without that
 	// of a server; their id is the one that a gate's events have.
 	Emit func(event.Event)
-	// Logger hears of panics and of what the handlers log. Nil discards.
+	// Logger receives panics and the logs of the handlers. Nil discards.
 	Logger *slog.Logger
 }
 
@@ -57,14 +57,14 @@ type Budget struct {
 }
 
 // Before is asked before a call is decided. A decision that denies or asks ends the call, one that
-// allows may replace the input; false says nothing. A panic denies.
+// allows may replace the input; false abstains. A panic denies.
 type Before func(ctx context.Context, t *Tool, call Call) (event.Decision, bool)
 
 // After sees each result. Its error is logged and changes nothing: what happened has happened.
 type After func(ctx context.Context, t *Tool, call Call, result Result) error
 
 // Around is what a call runs in, such as a transaction. It calls next once and returns the result, or
-// another in its place. Everything about the call happens within next, and in its context: the decision,
+// another one. Everything about the call happens within next, and in its context: the decision,
 // the handler, and each way to fail. When next has returned, call has the input that was decided about.
 //
 // A panic before next fails the call, one after it changes nothing.
@@ -143,11 +143,11 @@ func (r *Registry) DecideBy(d Decider) {
 
 // Add adds tools. One whose id is taken is refused with [ErrDuplicate]; then none is added.
 //
-// A handler may change the tools, as may anybody else. The change returns when all who watch have taken
+// A handler may change the tools, as any other code may. The change returns when all followers have taken
 // it over: with a server of agent/claudecode the model has an added tool in its very next request, in the same turn.
 func (r *Registry) Add(tools ...*Tool) error { return r.put(tools, false) }
 
-// Replace adds tools, or puts them in the place of those with the same id.
+// Replace adds tools, and replaces those with the same id.
 func (r *Registry) Replace(tools ...*Tool) error { return r.put(tools, true) }
 
 func (r *Registry) put(tools []*Tool, replace bool) error {
@@ -252,7 +252,7 @@ func (r *Registry) Watch(fn func()) (stop func()) { return r.Follow(Follower{Cha
 
 // A Follower takes over the changes of a registry, as a server of its tools does.
 type Follower struct {
-	// Changed is called as [Registry.Watch] says. It is required.
+	// Changed is called as the function of [Registry.Watch]. It is required.
 	Changed func()
 	// Withholds reports that a tool does not reach the model: see [Registry.Withheld]. Nil means that
 	// nothing is known of it.
@@ -294,7 +294,7 @@ func (r *Registry) notify() {
 
 // Withheld returns those of the names that are known not to reach a model although the registry has
 // them: a [Follower] leaves them out or cannot serve them, or serves an agent that has
-// taken no notice of the last change. It is for handlers that add tools and tell the model of them.
+// taken no notice of the last change. It is for handlers that add tools and report them to the model.
 func (r *Registry) Withheld(names ...string) []string {
 	followers := r.following()
 	var withheld []string

@@ -44,9 +44,9 @@ type Result struct {
 	Structured json.RawMessage
 	Images     []Image
 
-	// Err says why the call did not succeed. It is nil for a success.
+	// Err is why the call did not succeed. It is nil for a success.
 	Err *Error
-	// Action says what must happen first, for a call that needs approval.
+	// Action is what must happen first, for a call that needs approval.
 	Action *Action
 
 	// InputDigest and OutputDigest are SHA-256 over the JSON with sorted keys, where asked for.
@@ -101,7 +101,7 @@ func (r *Result) agree() {
 // A Renderer is a value that writes its own text for the model.
 type Renderer interface{ Render() string }
 
-// Unserializable is shown in place of a value without a JSON form.
+// Unserializable is shown instead of a value without a JSON form.
 const Unserializable = "[unserializable]"
 
 // Render gives the text that the model reads: of a call that did not succeed the error; of a value
@@ -132,8 +132,8 @@ func (r *Result) problem() string {
 	return fmt.Sprintf(noReason, r.Outcome)
 }
 
-// renderValue does not panic, whatever the methods of the value do: the text is needed after the
-// call, where nobody expects it.
+// renderValue does not panic even if a method of the value does: the text is needed after the
+// call, where a panic is not handled.
 func renderValue(value any) (text string) {
 	defer func() {
 		if recover() != nil {
@@ -206,7 +206,7 @@ func resultOf(r any) Result {
 	return OK(r)
 }
 
-// Event is the result as an event tells it.
+// Event returns the result as an event.
 func (r *Result) Event() event.ToolResult {
 	e := event.ToolResult{
 		ID: r.CallID, Name: r.Tool, Status: r.Outcome, Duration: r.Duration,

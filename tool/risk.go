@@ -79,7 +79,7 @@ func joinFlags(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// The keys of Metadata and the tags that tell about risks and capabilities.
+// The keys of Metadata and the tags for risks and capabilities.
 const (
 	metaMutates      = "mutates"
 	metaReadOnly     = "readOnly"
@@ -95,10 +95,10 @@ const (
 	tagNetwork        = "network-access"
 )
 
-// Risks are the risks of the tool, from all that is said about it, in this order: Mutates as an
+// Risks are the risks of the tool, from all its declarations, in this order: Mutates as an
 // option or in the metadata makes it mutating; otherwise ReadOnly there makes it read-only, whatever
 // the tags say; otherwise the tag "mutating" makes it mutating, and the tag "readonly" read-only. It
-// is dangerous if an option, the metadata or a tag says so. A tool of which nothing is said has no
+// is dangerous if an option, the metadata or a tag declares it. A tool without declarations has no
 // risk.
 func (t *Tool) Risks() Risk {
 	var r Risk

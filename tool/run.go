@@ -40,7 +40,7 @@ type Call struct {
 	Timeout time.Duration
 	// DryRun asks what the call would do.
 	DryRun bool
-	// Doubles says that Input came through a program whose numbers are doubles, as the CLI's are: whole
+	// Doubles is set if Input came through a program whose numbers are doubles, as the CLI's are: whole
 	// numbers that may have been rounded are refused, see [schema.Schema.ValidateDoubles].
 	Doubles bool
 }
@@ -55,7 +55,7 @@ func (c *Call) IsOf(name string) bool {
 	return false
 }
 
-// Event is the call as an event tells it.
+// Event returns the call as an event.
 func (c *Call) Event() event.ToolCall {
 	return event.ToolCall{ID: c.ID, Name: cmp.Or(c.As, c.Name), Input: c.Input, AgentID: c.AgentID}
 }
@@ -94,7 +94,7 @@ func objectOr(input json.RawMessage) json.RawMessage {
 
 var anyObject = sync.OnceValue(func() *schema.Schema { return schema.MustParse(`{"type":"object"}`) })
 
-// checkCall says what is wrong with the call before anything is done.
+// checkCall returns an error for an invalid call, before anything is done.
 func (t *Tool) checkCall(call *Call) *Error {
 	switch {
 	case call.DryRun && t.DryRun == nil:
@@ -146,8 +146,8 @@ type returned struct {
 	err    error
 }
 
-// invoke runs the handler on a goroutine of its own where its context can end, so that one that does
-// not listen cannot hold up the caller for longer than the grace.
+// invoke runs the handler on a goroutine of its own where its context can end, so that one that
+// ignores its context cannot block the caller for longer than the grace period.
 func invoke(ctx context.Context, h Handler, input json.RawMessage) (Result, error) {
 	if ctx.Done() == nil {
 		return guarded(ctx, h, input)
@@ -166,7 +166,7 @@ func invoke(ctx context.Context, h Handler, input json.RawMessage) (Result, erro
 	grace := time.NewTimer(stopGrace)
 	defer grace.Stop()
 	select {
-	case got := <-done: // it stopped, or had finished: either way it tells the truth
+	case got := <-done: // it stopped, or had finished: either way its result is true
 		return got.result, got.err
 	case <-grace.C:
 		e := failure(ctx, ctx.Err())
@@ -176,8 +176,8 @@ func invoke(ctx context.Context, h Handler, input json.RawMessage) (Result, erro
 	}
 }
 
-// start runs fn on a goroutine that the registry of the call, if there is one, can wait for. It has the
-// call's place until fn returns, which may be after the call is over.
+// start runs fn on a goroutine that the registry of the call, if there is one, can wait for. It holds the
+// call's reservation until fn returns, which may be after the call is over.
 func start(ctx context.Context, fn func()) {
 	r := runningFrom(ctx)
 	if r == nil || r.registry == nil {

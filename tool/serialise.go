@@ -49,7 +49,7 @@ type wireTool struct {
 // MarshalJSON writes down all tools in the order in which they were added, for [ReadTools] and for
 // readers that are no Go programs. The same tools always give the same bytes. Risk and capabilities
 // are the effective ones, from any source. Schemas are written unchanged. Handlers are not written, only
-// that there is one: "served". Metadata without a JSON form is an error that names its place.
+// that there is one: "served". Metadata without a JSON form is an error that names its path.
 func (r *Registry) MarshalJSON() ([]byte, error) {
 	out := wireRegistry{Tools: []json.RawMessage{}}
 	for _, t := range r.Tools() {
@@ -208,7 +208,7 @@ func decodeStrict(data []byte, into any) error {
 	return dec.Decode(into)
 }
 
-// checkMetadata names the place of a value that has no JSON form.
+// checkMetadata returns an error with the path of a value that has no JSON form.
 func checkMetadata(metadata map[string]any) error {
 	if _, err := json.Marshal(metadata); err != nil {
 		return unserialisable("metadata", metadata, err, 0)
@@ -216,7 +216,7 @@ func checkMetadata(metadata map[string]any) error {
 	return nil
 }
 
-// maxPlace bounds how deep a place is looked for: a value that contains itself has no end.
+// maxPath bounds the depth of a path: a value that contains itself has no end.
 const maxPath = 20
 
 // unserialisable finds the innermost value that causes err, the error of value.

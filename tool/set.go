@@ -19,7 +19,7 @@ const (
 	DefaultServerVersion = "0.0.0"
 )
 
-// A Presentation replaces what a server tells the model about a tool. What is empty stays as it is.
+// A Presentation replaces what a server shows the model of a tool. An empty field replaces nothing.
 type Presentation struct {
 	Name        string
 	Description string

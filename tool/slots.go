@@ -35,8 +35,8 @@ func (s slots) give() {
 	}
 }
 
-// A place is what a call has among those that run at once. A handler that runs on after its call is
-// over keeps it: another call must not run beside it. Nil is a place where there are no bounds.
+// A reservation holds the slots of a call. A handler that runs on after its call is over keeps them:
+// another call must not run beside it. Nil is the reservation without bounds.
 type reservation struct {
 	ofTool, ofAll slots
 	holders       atomic.Int32

@@ -33,7 +33,7 @@ type Tool struct {
 	// Output describes the structured result, an object. Nil means that nothing is promised.
 	Output *schema.Schema
 
-	// Risk and Capabilities are what the options said; [Tool.Risks] and [Tool.Needs] are what holds.
+	// Risk and Capabilities are set by the options; [Tool.Risks] and [Tool.Needs] are the effective ones.
 	Risk         Risk
 	Capabilities Capability
 	// Tags are in kebab-case, each once.
@@ -42,8 +42,8 @@ type Tool struct {
 	// capabilities (a list of names) mean what the options of the same name do. Other values of these
 	// keys, and other spellings of them, are errors.
 	Metadata map[string]any
-	// Examples and Deprecated, which says why the tool should not be used any more and what to use
-	// instead, are told to the model with the description: see [Tool.Manual].
+	// Examples and Deprecated, which is why the tool should not be used any more and what to use
+	// instead, are shown to the model with the description: see [Tool.Manual].
 	Examples   []Example
 	Deprecated string
 
@@ -61,14 +61,14 @@ type Tool struct {
 
 	// Handler runs the tool. A tool without one is declared, but not served and not executed.
 	Handler Handler
-	// DryRun says what a call would do, without doing it. Nil means that the tool cannot tell.
+	// DryRun reports what a call would do, without doing it. Nil means that the tool has no dry run.
 	DryRun Handler
 }
 
 // A Handler runs a call. The arguments were checked against Input. The context knows the call: see
 // [CallFrom], [Progress] and [Logger].
 //
-// An error becomes a failed result. A [*Error] says more than any other error can: its category, a
+// An error becomes a failed result. A [*Error] has more than other errors: its category, a
 // code and whether to try again.
 type Handler func(ctx context.Context, input json.RawMessage) (Result, error)
 

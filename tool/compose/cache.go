@@ -34,7 +34,7 @@ type CacheOptions struct {
 // All callers get the same value and must not change it.
 //
 // Equal calls at the same time run once, within the context of the first but without its end: the
-// run is stopped when nobody waits for it any more. A failure of it is that of all who wait.
+// run is stopped when no caller waits for it any more. A failure of it is that of all who wait.
 //
 // The error refuses a tool that mutates or is dangerous, unless CacheMutating is set.
 func Cached(t *tool.Tool, o CacheOptions, opts ...tool.Option) (*tool.Tool, error) {
@@ -158,7 +158,7 @@ func (c *cache) storeLocked(key string, r tool.Result) {
 	}
 }
 
-// leave stops a flight for which nobody waits any more. Later callers begin another.
+// leave stops a flight without callers. Later callers begin another.
 func (c *cache) leave(key string, f *flight) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -79,7 +79,7 @@ func uniqueNames(parts []*tool.Tool) error {
 	seen := map[string]bool{}
 	for _, part := range parts {
 		if seen[part.Name] {
-			return fmt.Errorf("two parts are called %s, but the value has one place for each name; use WithName", part.Name)
+			return fmt.Errorf("two parts are called %s, but the value has one key for each name; use WithName", part.Name)
 		}
 		seen[part.Name] = true
 	}
@@ -115,7 +115,7 @@ func (p *parallel) runAll(ctx context.Context, input json.RawMessage, dry bool) 
 	)
 	results, first = make([]tool.Result, len(p.parts)), -1
 	for i, part := range p.parts {
-		slots <- struct{}{} // a part that does not stop in time gives its place up nonetheless: see Run
+		slots <- struct{}{} // a part that does not stop in time gives its slot up nonetheless: see Run
 		wg.Go(func() {
 			defer func() { <-slots }()
 			results[i] = runPart(ctx, part, input, dry)
@@ -154,7 +154,7 @@ func firstWith(results []tool.Result, outcome tool.Outcome) int {
 	return slices.IndexFunc(results, func(r tool.Result) bool { return r.Outcome == outcome })
 }
 
-// partFailure is what stands in place of the value of a part that failed.
+// partFailure replaces the value of a part that failed.
 type partFailure struct {
 	Error struct {
 		Code      string        `json:"code,omitzero"`

@@ -24,7 +24,7 @@ type RateOptions struct {
 }
 
 // RateLimited makes a tool that runs only so often. A call over the limit fails with
-// [tool.CodeRateLimited] and says when to try again. Calls with wrong arguments and dry runs do not count.
+// [tool.CodeRateLimited] and states when to try again. Calls with wrong arguments and dry runs do not count.
 func RateLimited(t *tool.Tool, o RateOptions, opts ...tool.Option) *tool.Tool {
 	if o.Calls <= 0 {
 		o.Calls = 1

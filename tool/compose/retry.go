@@ -23,11 +23,11 @@ type RetryOptions struct {
 	// MaxDelay bounds each wait. A failure that asks for a longer one is not tried again. Zero means
 	// no bound.
 	MaxDelay time.Duration
-	// ShouldRetry says whether a failure is worth another attempt. Nil means: the error is
+	// ShouldRetry reports whether a failure is worth another attempt. Nil means: the error is
 	// retryable, and it is not a timeout or a broken connection of a tool that mutates or is dangerous. It is asked only
 	// about calls that failed: what was denied, was cancelled or needs approval is not tried again.
 	ShouldRetry func(failed tool.Result) bool
-	// OnRetry hears of each attempt that failed and is followed by another, before the wait.
+	// OnRetry receives each attempt that failed and is followed by another, before the wait.
 	OnRetry func(ctx context.Context, attempt int, failed tool.Result, wait time.Duration)
 }
 
@@ -94,7 +94,7 @@ func (o *RetryOptions) delay(attempt int) time.Duration {
 	return d
 }
 
-// counted says in a failure how often it was tried.
+// counted adds the number of attempts to a failure.
 func counted(r tool.Result, attempts int) tool.Result {
 	if r.OK() || attempts == 1 {
 		return r

@@ -53,7 +53,7 @@ const (
 // that mean nothing, and of a part of a word to count as one.
 const proseWord = 3
 
-// score says how well the tool fits the words; zero means not at all. Each word counts once, where
+// score returns how well the tool fits the words; zero means not at all. Each word counts once, where
 // it counts most.
 func score(t *tool.Tool, words []string) int {
 	if len(words) == 0 {

@@ -21,7 +21,7 @@ type Summary struct {
 	Tags  []string `json:"tags,omitempty"`
 	// SchemaKeys are the names of the parameters, in the order of the schema.
 	SchemaKeys []string `json:"schemaKeys,omitempty"`
-	// Served says that the tool can be called.
+	// Served is set if the tool can be called.
 	Served     bool   `json:"served"`
 	Deprecated string `json:"deprecated,omitzero"`
 }

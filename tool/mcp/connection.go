@@ -123,7 +123,7 @@ func (c *connection) call(ctx context.Context, req *jsonrpc.Request) (json.RawMe
 	}
 }
 
-// forget drops a call that nobody waits for any longer, unless its id is in use again.
+// forget drops a call whose caller has left, unless its id is in use again.
 func (c *connection) forget(id jsonrpc.ID, reply chan *jsonrpc.Response) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -60,10 +60,10 @@ func describe(t *tool.Tool) *sdk.Tool {
 	if t.Input != nil {
 		d.InputSchema = t.Input.JSON()
 	}
-	if t.Output != nil && !t.HideValue { // a promise of what nobody is shown could not be kept
+	if t.Output != nil && !t.HideValue { // a hidden value cannot be promised
 		d.OutputSchema = t.Output.JSON()
 	}
-	// Only what is known to be so is said: a client takes a missing hint for the worst.
+	// Only known hints are set: a client assumes the worst of a missing one.
 	if risks.Has(tool.Dangerous) {
 		d.Annotations.DestructiveHint = new(true)
 	}
@@ -79,7 +79,7 @@ func describe(t *tool.Tool) *sdk.Tool {
 	return d
 }
 
-// failureMeta is what a text cannot tell of a call that did not succeed.
+// failureMeta has the fields of a failed call beside its text.
 type failureMeta struct {
 	Outcome   tool.Outcome  `json:"outcome"`
 	Code      string        `json:"code,omitzero"`

@@ -14,10 +14,10 @@
 // Promises:
 //
 //   - A served call goes through [tool.Registry.Execute], with its checks, decisions and events. What
-//     is not a success is marked as an error and says why.
+//     is not a success is marked as an error and states the reason.
 //   - Tools that are added to a registry, replaced or removed later are so for its clients, and those
 //     of an imported server that announces changes are so here.
-//   - What an imported server says of its own tools never lowers their risk, unless it is trusted.
+//   - The hints of an imported server never lower the risk of its tools, unless it is trusted.
 //   - Closing waits for what was started: sessions, calls, and the whole process tree of a command.
 //
 // A server in this process is not changed and may serve several clients at once, each in a session of

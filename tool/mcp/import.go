@@ -43,7 +43,7 @@ type ImportOptions struct {
 	// Registry gets the tools, follows the changes that the server announces, and loses the tools when
 	// the import is closed. Nil leaves that to the caller.
 	Registry *tool.Registry
-	// Logger hears of schemas that cannot be read, of changes that cannot be taken over, and what a
+	// Logger receives schemas that cannot be read, of changes that cannot be taken over, and what a
 	// command writes to its standard error. Nil discards.
 	Logger *slog.Logger
 }
@@ -73,7 +73,7 @@ type Imported struct {
 
 type importedTool struct {
 	remote string // as the server calls it
-	form   string // what the server says of it
+	form   string // its declaration by the server
 	tool   *tool.Tool
 }
 
@@ -190,7 +190,7 @@ type collected struct{ tools []*sdk.Tool }
 type collectedKey struct{}
 
 // collectTools notes the tools that a server lists. The SDK drops some on their way to its caller,
-// and tells nobody but its log.
+// and reports it only to its log.
 func collectTools(next sdk.MethodHandler) sdk.MethodHandler {
 	return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
 		result, err := next(ctx, method, req)
@@ -275,7 +275,7 @@ func (im *Imported) register(before, now []importedTool) error {
 			changed = append(changed, t.tool)
 		}
 	}
-	// Adding comes first, since only it can fail: a tool of somebody else may have the id.
+	// Adding comes first, since only it can fail: another tool may have the id.
 	if len(added) > 0 {
 		if err := im.opts.Registry.Add(added...); err != nil {
 			return err
@@ -336,10 +336,10 @@ func (im *Imported) leaveRegistry() {
 // they return, and not at all once the session closes, so it gets the time for that.
 func (im *Imported) endSession() {
 	im.calls.Wait()
-	if im.link.told != nil {
+	if im.link.cancels != nil {
 		ctx, cancel := context.WithTimeout(context.Background(), exitGrace)
 		defer cancel()
-		im.link.told.await(ctx, int(im.cancelled.Load()))
+		im.link.cancels.await(ctx, int(im.cancelled.Load()))
 	}
 	_ = im.session.Close() // how a session ends that we end is of no interest
 }

@@ -83,7 +83,7 @@ func TestWhatCannotBeImportedSaysWhy(t *testing.T) {
 	}{
 		{"no program", mcp.Command{Path: "drover-no-such-program"}, "drover-no-such-program"},
 		{"a program that ends at once", mcp.Command{Path: "false"}, "exit status 1"},
-		{"a program that says why it ends", mcp.Command{Path: "sh", Args: []string{"-c", "echo no such table >&2; exit 2"}}, `(exit status 2; it last said "no such table"`},
+		{"a program that says why it ends", mcp.Command{Path: "sh", Args: []string{"-c", "echo no such table >&2; exit 2"}}, `(exit status 2; its last line was "no such table"`},
 		{"a program that is no server", mcp.Command{Path: "echo", Args: []string{"hello"}}, "MCP to its standard output, and nothing else"},
 		{"no path", mcp.Command{}, "Command.Path is empty"},
 		{"nothing", nil, "give a Command or an HTTP"},

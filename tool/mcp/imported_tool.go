@@ -143,11 +143,11 @@ func (im *Imported) progress(_ context.Context, req *sdk.ProgressNotificationCli
 		return // of a call that is over
 	}
 	if err := tool.Progress(ctx.(context.Context), req.Params.Progress, req.Params.Total, req.Params.Message); err != nil {
-		im.opts.Logger.Debug("progress was not told", "server", im.name, "error", err)
+		im.opts.Logger.Debug("progress was not reported", "server", im.name, "error", err)
 	}
 }
 
-// failure tells a server that refused a call from one that is not there.
+// failure distinguishes a server that refused a call from one that is lost.
 func (im *Imported) failure(err error) *tool.Error {
 	refused := refusal(err)
 	switch {

@@ -49,7 +49,7 @@ func (p InProcess) Open(send func(ctx context.Context, msg json.RawMessage) erro
 	return s.handle, s.close
 }
 
-// ToolUseID returns the id of the tool use that a handler is answering, or "". The same id stands in
+// ToolUseID returns the id of the tool use that a handler is answering, or "". The same id is in
 // the messages, the hooks and the permission questions about the call. A client sends it in _meta under its
 // key "toolUseId". ToolUseID returns "" if the keys of several clients have different ids.
 func ToolUseID(req *sdk.CallToolRequest) event.CallID {
@@ -101,7 +101,7 @@ func (s *session) handle(ctx context.Context, raw json.RawMessage) (json.RawMess
 
 // connectionFor gives the live connection, a fresh one for a handshake. A request without a
 // handshake comes from a client that has the manifest; it gets a connection that counts as initialized.
-// Other messages without a connection are of one that is gone: there is nobody to tell.
+// Other messages without a connection are of one that is closed and has no receiver.
 func (s *session) connectionFor(req *jsonrpc.Request) (*connection, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -32,7 +32,7 @@ type ServeOptions struct {
 	// closed at the end, if it can be, so that nothing reads from it any longer.
 	In  io.Reader
 	Out io.Writer
-	// Logger hears of tools that cannot be served, and of trouble with clients. Nil discards. It must
+	// Logger receives tools that cannot be served, and problems with clients. Nil discards. It must
 	// not write to Out.
 	Logger *slog.Logger
 }
@@ -44,10 +44,10 @@ var errServerClosed = errors.New("mcp: the server is closed")
 // number of clients.
 //
 // Of several tools with one name it serves the one that [tool.Registry.Lookup] finds. Tools without a
-// handler are not served. Changes of the registry do not wait for clients, which are told of them soon
+// handler are not served. Changes of the registry do not wait for clients, which are notified soon
 // after; a server of agent/claudecode gives the model a tool in its very next request.
 //
-// Over HTTP it asks nobody who they are: put it behind whatever does. Requests of web pages from
+// Over HTTP it does not authenticate clients: put it behind a server that does. Requests of web pages from
 // elsewhere are refused.
 type Server struct {
 	registry *tool.Registry
@@ -104,7 +104,7 @@ func Serve(ctx context.Context, registry *tool.Registry, opts *ServeOptions) err
 	return s.ServeStdio(ctx)
 }
 
-// follow tells the clients of what has changed in the registry.
+// follow notifies the clients of changes of the registry.
 func (s *Server) follow() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

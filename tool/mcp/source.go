@@ -34,14 +34,14 @@ type Source interface {
 // A link is an open way to a server.
 type link struct {
 	transport sdk.Transport
-	// gone says what became of the server, as far as that is known.
+	// gone returns how the server ended, as far as that is known.
 	gone func() string
 	// advice tells the importer, and no model, what to check if the handshake failed. It is called
 	// after the end.
 	advice func() string
-	// told counts the cancellations that the server got. It is nil where the end of the connection
+	// cancels counts the cancellations that the server received. It is nil where the end of the connection
 	// tells it as well.
-	told *counter
+	cancels *counter
 	// end ends what is left of it when the session is closed, or cannot be.
 	end func()
 }
@@ -83,7 +83,7 @@ func (c Command) open(ctx context.Context, log *slog.Logger) (*link, error) {
 		transport: &sdk.IOTransport{Reader: io.NopCloser(p.Stdout()), Writer: p.Stdin()},
 		gone:      func() string { return fate(p) },
 		advice: func() string {
-			return last.said() + "; a server must write MCP to its standard output, and nothing else"
+			return last.describe() + "; a server must write MCP to its standard output, and nothing else"
 		},
 		end: func() {
 			endProcess(p)
@@ -92,7 +92,7 @@ func (c Command) open(ctx context.Context, log *slog.Logger) (*link, error) {
 	}, nil
 }
 
-// drain reads standard error to its end; a program whose output nobody reads would stop.
+// drain reads standard error to its end; a program whose output is not read would block.
 func (c Command) drain(stderr io.Reader, log *slog.Logger, last *lastLine) {
 	if c.Stderr != nil {
 		_, _ = io.Copy(c.Stderr, stderr) // a writer that fails loses its own output
@@ -106,7 +106,7 @@ func (c Command) drain(stderr io.Reader, log *slog.Logger, last *lastLine) {
 			return
 		}
 		last.set(string(line))
-		log.Info("MCP server says", "program", c.Path, "stderr", string(line))
+		log.Info("stderr of an MCP server", "program", c.Path, "stderr", string(line))
 	}
 }
 
@@ -125,16 +125,16 @@ func (l *lastLine) set(text string) {
 	l.text = text
 }
 
-func (l *lastLine) said() string {
+func (l *lastLine) describe() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.text == "" {
 		return ""
 	}
-	return fmt.Sprintf("; it last said %.200q", l.text)
+	return fmt.Sprintf("; its last line was %.200q", l.text)
 }
 
-// fate says how a program ended, if it has, or does so in a moment.
+// fate returns how a program ended, if it has, or does so in a moment.
 func fate(p *proc.Process) string {
 	select {
 	case <-p.Done():
@@ -177,10 +177,10 @@ func (h HTTP) open(context.Context, *slog.Logger) (*link, error) {
 	if u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
 		return nil, fmt.Errorf("URL %q is not an absolute http or https address", h.URL)
 	}
-	told := &counter{grown: make(chan struct{})}
-	client, end := h.client(told)
+	cancels := &counter{grown: make(chan struct{})}
+	client, end := h.client(cancels)
 	return &link{
-		told:      told,
+		cancels:   cancels,
 		transport: &sdk.StreamableClientTransport{Endpoint: h.URL, HTTPClient: client},
 		gone:      func() string { return "" },
 		advice:    func() string { return "" },
@@ -188,7 +188,7 @@ func (h HTTP) open(context.Context, *slog.Logger) (*link, error) {
 	}, nil
 }
 
-func (h HTTP) client(told *counter) (client *http.Client, end func()) {
+func (h HTTP) client(cancels *counter) (client *http.Client, end func()) {
 	client, end = &http.Client{}, func() {}
 	if h.Client != nil {
 		*client = *h.Client
@@ -200,16 +200,16 @@ func (h HTTP) client(told *counter) (client *http.Client, end func()) {
 			client.Transport, end = own, own.CloseIdleConnections
 		}
 	}
-	client.Transport = &withHeader{h.Header.Clone(), told, client.Transport}
+	client.Transport = &withHeader{h.Header.Clone(), cancels, client.Transport}
 	return client, end
 }
 
 // withHeader adds a header to requests, but does not take it to other hosts. It counts the
 // cancellations among them.
 type withHeader struct {
-	header http.Header
-	told   *counter
-	next   http.RoundTripper
+	header  http.Header
+	cancels *counter
+	next    http.RoundTripper
 }
 
 // RoundTrip implements http.RoundTripper.
@@ -222,7 +222,7 @@ func (w *withHeader) RoundTrip(r *http.Request) (*http.Response, error) {
 		r.Header[http.CanonicalHeaderKey(key)] = values
 	}
 	if isCancellation(r) {
-		defer w.told.add()
+		defer w.cancels.add()
 	}
 	return w.next.RoundTrip(r)
 }
