@@ -88,11 +88,11 @@ func (r *Run) serve(w http.ResponseWriter, req *http.Request) {
 func (r *Run) admit(w http.ResponseWriter, req *http.Request, up *upload) (*call, *refusal) {
 	path, ok := r.wire.Authorize(req, r.isToken)
 	if !ok {
-		return nil, &refusal{path: path, reason: "the request does not carry the token of this run"}
+		return nil, &refusal{path: path, reason: textToken}
 	}
 	route, ok := r.wire.Route(req.Method, path)
 	if !ok {
-		return nil, &refusal{path: path, reason: "only model calls pass this gateway"}
+		return nil, &refusal{path: path, reason: textRoute}
 	}
 	body, err := up.read(req.ContentLength)
 	if err != nil {
@@ -120,13 +120,13 @@ func bodyRefusal(path string, err error) *refusal {
 	if _, large := errors.AsType[*http.MaxBytesError](err); large {
 		return &refusal{
 			path: path, status: http.StatusRequestEntityTooLarge,
-			reason: fmt.Sprintf("the request has more than %d bytes", maxBody),
+			reason: fmt.Sprintf(textLarge, maxBody),
 		}
 	}
 	if errors.Is(err, errTooMuchHeld) {
 		return &refusal{path: path, status: http.StatusTooManyRequests, reason: advice.Text(err)}
 	}
-	return &refusal{path: path, status: http.StatusBadRequest, reason: "the request broke off"}
+	return &refusal{path: path, status: http.StatusBadRequest, reason: textIncomplete}
 }
 
 // examine reads what the body says about the call, and compares the model with those that may be
@@ -142,7 +142,7 @@ func (c *call) examine() *refusal {
 	c.model = cmp.Or(c.model, asked.Model)
 	c.streamed = asked.Stream || c.route.Streams
 	if !c.run.allowed(c.model) {
-		return &refusal{path: c.route.Path, model: c.model, reason: fmt.Sprintf("the model %q may not be asked for in this run", clip(c.model))}
+		return &refusal{path: c.route.Path, model: c.model, reason: fmt.Sprintf(textModel, clip(c.model))}
 	}
 	c.model = c.run.wire.canonical(clip(c.model)) // clipped only now: what is allowed is the whole name
 	c.asked = asked.Ask
@@ -152,11 +152,11 @@ func (c *call) examine() *refusal {
 		return &refusal{path: c.route.Path, model: c.model, reason: advice.Text(err)}
 	}
 	if !c.run.affordable(c.model) {
-		return &refusal{path: c.route.Path, model: c.model, reason: fmt.Sprintf("the model %q has no price, so that a budget in dollars cannot be kept; limit tokens instead, or give its price to the gateway", c.model)}
+		return &refusal{path: c.route.Path, model: c.model, reason: fmt.Sprintf(textUnpriced, c.model)}
 	}
 	for _, model := range asked.Fallbacks {
 		if !c.run.allowed(model) || !c.run.affordable(c.run.wire.canonical(model)) {
-			return &refusal{path: c.route.Path, model: c.model, reason: fmt.Sprintf("the request names the fallback model %q, which may not be asked for in this run or has no price", model)}
+			return &refusal{path: c.route.Path, model: c.model, reason: fmt.Sprintf(textFallback, model)}
 		}
 	}
 	return nil

@@ -127,7 +127,7 @@ func (r *Run) refuse(w http.ResponseWriter, req *http.Request, why *refusal) {
 	if why.status == 0 {
 		why.status = http.StatusForbidden
 	}
-	r.wire.writeError(w, why.status, "Drover's gateway refuses this: "+why.reason)
+	r.wire.writeError(w, why.status, textRefused+why.reason)
 	r.tellRefused(Refused{clip(req.Method), clip(why.path), clip(why.model), why.status, why.reason})
 }
 

@@ -30,7 +30,7 @@ func TestEventsAsJSON(t *testing.T) {
 			CostUSD: 0.25, Attempts: 2, FirstByteMS: 12.345, DurationMS: 678.9, StopReason: "end_turn",
 		},
 		gateway.ModelCall{Operation: "messages", Model: "m", Agent: "a1", Unpriced: true, Error: "the agent has gone"},
-		gateway.Refused{Method: "GET", Path: "/v1/files", Model: "m", Status: 403, Reason: "only model calls pass this gateway"},
+		gateway.Refused{Method: "GET", Path: "/v1/files", Model: "m", Status: 403, Reason: "the gateway passes only model calls. Do not use it for other requests"},
 		gateway.Limit{Limit: "MaxCostUSD", Consumed: 1.5, Max: 1, Reason: "guard: budget exhausted"},
 		gateway.Limit{Reason: "the disk is full"},
 		gateway.BackOff{Upstream: "anthropic", Status: 529, Attempt: 1, WaitMS: 1500},

@@ -50,7 +50,7 @@ func (r *Run) checkRemote(a *Request) error {
 	}
 	for _, use := range a.Remote {
 		if !r.o.Remote.permits(use) {
-			return fmt.Errorf("the request has %s, and the run was not given that", use.What)
+			return fmt.Errorf(textRemote, use.What)
 		}
 	}
 	return nil
@@ -70,7 +70,7 @@ func (r *Run) checkPrice(a *Request) error {
 	if len(unknown) == 0 {
 		return nil
 	}
-	return fmt.Errorf("the request has %s, whose price is not known, so that a budget in dollars cannot be kept", unknown[0])
+	return fmt.Errorf(textSurcharge, unknown[0])
 }
 
 // limitsCost reports whether a budget of the run is in dollars.

@@ -226,7 +226,7 @@ func (r *Run) Serve(l net.Listener) error {
 // [http.ErrAbortHandler], as net/http wants it.
 func (r *Run) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	if !r.join() {
-		r.wire.writeError(w, http.StatusForbidden, "this run is over")
+		r.wire.writeError(w, http.StatusForbidden, textClosed)
 		return
 	}
 	defer r.running.Done()

@@ -16,7 +16,7 @@ const (
 	maxHeld        = 4 * maxBody // of all requests under way
 )
 
-var errTooMuchHeld = fmt.Errorf("the requests under way have more than %d bytes", maxHeld)
+var errTooMuchHeld = fmt.Errorf(textHeld, maxHeld)
 
 // An upload is the body of a request, held until the request is answered.
 type upload struct {

@@ -17,7 +17,7 @@ import (
 // A messagesRequest is what the body of a request says, while it is read.
 type messagesRequest struct{ Request }
 
-var errBody = errors.New("the body is not one JSON object with one model")
+var errBody = errors.New(textBody)
 
 // readMessagesRequest looks for exactly spelled fields. A second model, or one in another spelling, is an error:
 // upstreams may see another one than we do.

@@ -148,7 +148,7 @@ func (c *Cell) await(ctx context.Context, p launch.Process, o ExecOptions) (guar
 		why := breach.Error() // its advice is not for the agent
 		return output.ended(ExitBreach, strings.TrimPrefix(why, "isolation: ")), nil
 	case within.Err() != nil && (status.Code < 0 || status.Code == killedByKernel):
-		return output.ended(ExitTimeout, fmt.Sprintf("it was ended after %v", limit)), nil
+		return output.ended(ExitTimeout, fmt.Sprintf(textTimeout, limit)), nil
 	}
 	return output.executed(exitCode(status)), nil
 }

@@ -185,7 +185,7 @@ func TestACheckCommandThatTakesTooLongIsEnded(t *testing.T) {
 		dir := testkit.SharedFolder(t)
 		line := "setsid sleep 7654.321 & sleep 7654.321 & echo begun; sleep 7654.321"
 		code, output := shell(t, in, dir, line, func(o *isolation.ExecOptions) { o.Timeout = 500 * time.Millisecond })
-		if code != isolation.ExitTimeout || !strings.HasPrefix(output, "begun\n") || !strings.Contains(output, "[it was ended after 500ms]") {
+		if code != isolation.ExitTimeout || !strings.HasPrefix(output, "begun\n") || !strings.Contains(output, "[the command was stopped after 500ms. Make it faster, or run less of it]") {
 			t.Errorf("got exit code %d and %q", code, output)
 		}
 		if left, _ := exec.Command("pgrep", "-f", "sleep 7654.321").Output(); len(left) > 0 {

@@ -45,7 +45,7 @@ func (t *tail) executed(code int) guard.Executed {
 	defer t.mu.Unlock()
 	end := t.kept[max(0, len(t.kept)-t.max):]
 	if cut := t.all - int64(len(end)); cut > 0 {
-		end = append(fmt.Appendf(nil, "[%d bytes are left out]\n", cut), end...)
+		end = append(fmt.Appendf(nil, textOutputCut, cut), end...)
 	}
 	return guard.Executed{ExitCode: code, Output: end}
 }

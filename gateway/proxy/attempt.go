@@ -95,8 +95,7 @@ func (p *Proxy) admit(ctx context.Context, t target) ([]netip.Addr, *problem) {
 		return nil, problem
 	}
 	if !p.rules.permitsPort(t.port) {
-		return nil, denied(fmt.Sprintf("port %d is not permitted", t.port),
-			fmt.Sprintf("use a permitted port, or add %d to NetworkPolicy.AllowedPorts", t.port))
+		return nil, denied(fmt.Sprintf(textPort, t.port), fmt.Sprintf(textPortNext, t.port))
 	}
 	switch {
 	case t.addr.IsValid():
@@ -111,12 +110,12 @@ func (p *Proxy) admitHost(h host) *problem {
 	switch {
 	case h.isLocalhost():
 		if !p.rules.localhost {
-			return denied("the machine outside of the cell is not permitted", "set NetworkPolicy.AllowLocalhost")
+			return denied(textLocal, textLocalNext)
 		}
 	case h.addr.IsValid():
 		return p.admitLiteral(h.addr)
 	case !p.rules.permitsName(h.name):
-		return denied("the host is not permitted", fmt.Sprintf("use a permitted host, or add %q to NetworkPolicy.AllowedDomains", h))
+		return denied(textHost, fmt.Sprintf(textHostNext, h))
 	}
 	return nil
 }
@@ -130,14 +129,14 @@ func (p *Proxy) admitLiteral(addr netip.Addr) *problem {
 	if what == "" && p.rules.everything {
 		return nil
 	}
-	next := fmt.Sprintf("use a permitted host, or add %q to NetworkPolicy.AllowedDomains", addr)
+	next := fmt.Sprintf(textHostNext, addr)
 	switch {
 	case what == "":
-		return denied("the address is not permitted", next)
+		return denied(textAddress, next)
 	case notPublic(addr) == "" || listable(addr):
-		return denied("it is "+what, next)
+		return denied(fmt.Sprintf(textKind, what), next)
 	}
-	return denied("it is "+what, "use a public address; no entry of NetworkPolicy.AllowedDomains permits this one")
+	return denied(fmt.Sprintf(textKind, what), textKindNext)
 }
 
 // lookUp gives the addresses of a name, all of them checked. An answer that mixes public addresses
@@ -154,8 +153,7 @@ func (p *Proxy) lookUp(ctx context.Context, name string) ([]netip.Addr, *problem
 	for i, addr := range answer {
 		addrs[i] = addr.Unmap()
 		if what := p.notOutside(addrs[i]); what != "" {
-			problem := denied("the name leads to "+what,
-				"names may lead to public addresses only; a private address has to be listed in NetworkPolicy.AllowedDomains and used itself")
+			problem := denied(fmt.Sprintf(textNameKind, what), textNameKindNext)
 			problem.address = addrs[i]
 			return nil, problem
 		}

@@ -110,7 +110,7 @@ func splitTarget(text string) (hostText, portText string, err error) {
 func parsePort(text string) (uint16, error) {
 	port, err := strconv.ParseUint(text, 10, 16)
 	if err != nil || port == 0 || len(text) > 5 {
-		return 0, errors.New("the port is no number from 1 to 65535")
+		return 0, errors.New(textPortForm)
 	}
 	return uint16(port), nil
 }

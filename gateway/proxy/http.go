@@ -94,7 +94,7 @@ func (p *Proxy) readRequest(r *http.Request) (*attempt, target, *problem) {
 		protocol, usual = ProtocolHTTP, 80
 		authority, problem = absoluteAuthority(r)
 	} else if r.ContentLength != 0 {
-		problem = malformed("a CONNECT has no body")
+		problem = malformed(textConnectBody)
 	}
 	a := p.attempt(protocol, authority, 0)
 	if problem != nil {
@@ -111,17 +111,17 @@ func (p *Proxy) readRequest(r *http.Request) (*attempt, target, *problem) {
 func absoluteAuthority(r *http.Request) (string, *problem) {
 	scheme, rest, absolute := strings.Cut(r.RequestURI, "://")
 	if !absolute || strings.HasPrefix(scheme, "/") {
-		return "", malformed("this is a proxy, and the request names no host")
+		return "", malformed(textNoHost)
 	}
 	authority := rest
 	if end := strings.IndexAny(rest, "/?#"); end >= 0 {
 		authority = rest[:end]
 	}
 	if !strings.EqualFold(scheme, "http") {
-		return authority, malformed("only http is passed on; use CONNECT for everything else")
+		return authority, malformed(textScheme)
 	}
 	if r.URL.Host != authority || r.URL.User != nil {
-		return authority, malformed("the host is not written plainly")
+		return authority, malformed(textHostForm)
 	}
 	return authority, nil
 }
@@ -203,7 +203,7 @@ func (p *Proxy) endForward(a *attempt, out *outbound, idle bool, broken error) {
 func brokenAnswer(err error) *problem {
 	p := unreachable(err)
 	if p.status == http.StatusBadGateway {
-		p.reason = "the host gave no answer that can be passed on"
+		p.reason = textNoAnswer
 	}
 	return p
 }

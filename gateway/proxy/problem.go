@@ -68,15 +68,15 @@ func unreachable(err error) *problem {
 	var timeout net.Error
 	switch {
 	case errors.As(err, &dns) && dns.IsNotFound:
-		p.reason, p.socks = "there is no host of this name", socksHostUnreachable
+		p.reason, p.socks = textNotFound, socksHostUnreachable
 	case errors.Is(err, context.DeadlineExceeded) || errors.As(err, &timeout) && timeout.Timeout():
-		p.reason, p.status, p.socks = "the host did not answer in time", http.StatusGatewayTimeout, socksExpired
+		p.reason, p.status, p.socks = textTimeout, http.StatusGatewayTimeout, socksExpired
 	case errors.As(err, &dns):
-		p.reason, p.socks = "the name could not be looked up", socksHostUnreachable
+		p.reason, p.socks = textLookup, socksHostUnreachable
 	case errors.Is(err, syscall.ECONNREFUSED):
-		p.reason, p.socks = "the host refused the connection", socksRefused
+		p.reason, p.socks = textRefused, socksRefused
 	case errors.Is(err, syscall.ENETUNREACH):
-		p.reason, p.socks = "the network of the host cannot be reached", socksNetworkUnreachable
+		p.reason, p.socks = textNoNetwork, socksNetworkUnreachable
 	case errors.Is(err, syscall.EHOSTUNREACH):
 		p.socks = socksHostUnreachable
 	}

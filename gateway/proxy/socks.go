@@ -203,8 +203,7 @@ func (p *Proxy) refuseSOCKS(c *inbound, answer []byte) {
 
 func (p *Proxy) readSOCKSTarget(c *inbound, request socksRequest) (target, *problem) {
 	if request.command != socksConnect {
-		problem := denied("the proxy opens connections only; it neither listens (BIND) nor passes UDP on",
-			"use a connection; no field of NetworkPolicy permits this")
+		problem := denied(textCommand, textCommandNext)
 		problem.socks = socksUnknownCommand
 		return target{}, problem
 	}
@@ -213,7 +212,7 @@ func (p *Proxy) readSOCKSTarget(c *inbound, request socksRequest) (target, *prob
 		return target{}, malformed(err.Error())
 	}
 	if request.port == 0 {
-		return target{}, malformed("the port is no number from 1 to 65535")
+		return target{}, malformed(textPortForm)
 	}
 	if c.busy {
 		return target{}, tooMany(p.options.MaxConnections)
