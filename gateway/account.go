@@ -40,7 +40,7 @@ func (c *call) settle(now Reading) {
 	c.run.record(more.guardUsage())
 }
 
-// report records the rest and tells about the call.
+// report records the rest and emits the event of the call.
 func (c *call) report() {
 	var last Reading
 	if c.meter != nil {

@@ -19,11 +19,11 @@ const lastWords = time.Second
 const slowReader = 5 * time.Second
 
 // stuckReader is how long an agent may take to read a piece of its answer: as long as it does not, the
-// call holds a place in the queue that other runs wait for.
+// call has a slot that other runs wait for.
 const stuckReader = 20 * time.Second
 
 // readOnTime and readOnBytes bound how long, and how far, an answer is read after its agent has gone: only
-// its end says what it cost.
+// its end reports its cost.
 const (
 	readOnTime  = 10 * time.Second
 	readOnBytes = 8 << 20
@@ -150,7 +150,7 @@ func (c *call) depart() bool {
 	return c.sent
 }
 
-// wait says that the call is with the gateway again, and ends it if the agent has gone.
+// wait marks the call as with the gateway again, and ends it if the agent has disconnected.
 func (c *call) wait() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -160,7 +160,7 @@ func (c *call) wait() {
 	}
 }
 
-// leave says that the agent has gone. A call that is not with the upstream ends; the answer to one that is
+// leave marks the agent as disconnected. A call that is not with the upstream ends; the answer to one that is
 // gets read on, within bounds, since the upstream charges for it all the same.
 func (c *call) leave() {
 	c.mu.Lock()
@@ -197,7 +197,7 @@ func (c *call) goOn(finished bool) bool {
 	return c.readOn <= readOnBytes
 }
 
-// ended looks at why nothing more comes, and reports whether the answer broke off.
+// ended finds why the answer ended, and reports whether it broke off.
 func (c *call) ended(err error) (broken bool) {
 	if errors.Is(err, io.EOF) {
 		return c.unread
@@ -231,8 +231,8 @@ func (c *call) sayStopped(err error) {
 	c.write(c.stream.ErrorEvent(http.StatusPaymentRequired, firstLine(err)))
 }
 
-// cut ends the answer because the run is over: at once if that leaves nothing half said, otherwise
-// when [call.forward] finds a place, or after a moment.
+// cut ends the answer because the run is over: at once if no event is incomplete, otherwise
+// when [call.forward] finds a boundary, or after a moment.
 func (c *call) cut() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -253,7 +253,7 @@ func (c *call) cut() {
 	}
 }
 
-// retire says that the call is over: the connection may be used again.
+// retire marks the call as over: the connection may be used again.
 func (c *call) retire() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

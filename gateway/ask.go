@@ -2,13 +2,13 @@
 
 package gateway
 
-// An Ask is what an agent wants of a model, as it stands in the request.
+// An Ask is what a request asks of a model.
 type Ask struct {
 	// Model and Agent are as in [ModelCall].
 	Model, Agent string
-	// Effort is how hard the model shall work. Empty means that the request does not say.
+	// Effort is how hard the model must work. Empty means that the request does not set it.
 	Effort string
-	// Thinking is "adaptive", "enabled" or "disabled". Empty means that the request does not say.
+	// Thinking is "adaptive", "enabled" or "disabled". Empty means that the request does not set it.
 	Thinking string
 	// MaxTokens bounds the answer.
 	MaxTokens int64

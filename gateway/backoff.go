@@ -19,7 +19,7 @@ func (w *Wire) tooBusy(resp *http.Response) bool {
 	return w.isBusy(resp.StatusCode) && (w.RetryHeader == "" || resp.Header.Get(w.RetryHeader) != "false")
 }
 
-// The shortest and the longest wait where the upstream does not say how long.
+// The shortest and the longest wait where the upstream states none.
 const (
 	minBackOff = time.Second
 	maxBackOff = 30 * time.Second

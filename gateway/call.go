@@ -44,11 +44,11 @@ type call struct {
 	retryAfter     time.Duration
 	problem        string // what went wrong, for the event
 	counted        tally  // what is recorded already
-	holds          bool   // a place in the lane
+	holds          bool   // a slot of the lane
 	owed           bool   // the upstream has the request and has not refused it: it may be charged for
 	headAt         time.Time
 	unread         bool // the agent went before it had the whole answer
-	estimated      bool // the answer did not say what it cost
+	estimated      bool // the answer did not report its cost
 
 	answer
 }
@@ -129,7 +129,7 @@ func bodyRefusal(path string, err error) *refusal {
 	return &refusal{path: path, status: http.StatusBadRequest, reason: textIncomplete}
 }
 
-// examine reads what the body says about the call, and compares the model with those that may be
+// examine reads the body of the call, and compares the model with those that may be
 // asked for.
 func (c *call) examine() *refusal {
 	if c.method == http.MethodGet && !c.route.Metered {
@@ -200,7 +200,7 @@ var errAgentGone = errors.New("gateway: " + problemGone)
 // errCut is why a call ends whose run is over.
 var errCut = errors.New("gateway: the run is over")
 
-// send waits for its turn and asks the upstream, again if that has too much to do. It holds the lane then.
+// send waits for its turn and asks the upstream, again if that is overloaded. It has a slot of the lane then.
 func (c *call) send(ctx context.Context) (*http.Response, error) {
 	lane, patience := c.run.lane, c.run.gateway.maxWait
 	for {
@@ -278,7 +278,7 @@ func discard(resp *http.Response) {
 	_ = resp.Body.Close()
 }
 
-// What an event says of a call that did not come to its end.
+// The errors in the event of an incomplete call.
 const (
 	problemGone    = "the agent has gone"
 	problemStopped = "the run was stopped"

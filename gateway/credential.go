@@ -49,14 +49,14 @@ func KeyCommand(command string) Credential {
 		cmd.WaitDelay = time.Second
 		out, err := cmd.Output()
 		if err != nil {
-			// Neither what it printed nor the command itself: both may hold the key.
+			// Neither what it printed nor the command itself: both may contain the key.
 			return "", fmt.Errorf("the command that prints the key failed: %w", plainExit(err))
 		}
 		return string(out), nil
 	})
 }
 
-// plainExit is an error without what the command has said.
+// plainExit is an error without the output of the command.
 func plainExit(err error) error {
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
 		return errors.New(exit.ProcessState.String())
@@ -72,7 +72,7 @@ const (
 // IsZero reports whether there is no credential.
 func (c Credential) IsZero() bool { return c.secret == "" && c.helper == nil }
 
-// String says what kind of credential it is.
+// String returns the kind of the credential, without its secret.
 func (c Credential) String() string {
 	if c.IsZero() {
 		return "no credential"
@@ -136,7 +136,7 @@ func addToList(h http.Header, name, word string) {
 type keyHelper struct {
 	get func(ctx context.Context) (string, error)
 
-	mu   sync.Mutex // also while the helper runs, so that it runs once for all who wait
+	mu   sync.Mutex // also while the helper runs, so that it runs once for all waiting calls
 	last string
 	at   time.Time
 }

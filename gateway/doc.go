@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package gateway stands between agents and the model. An agent's cell has no network; what it can
-// reach is a listener that a [Run] of this package serves, outside of the cell. The gateway holds the
-// credential, which never enters the cell, passes the model's answers on byte for byte as they come,
-// counts what they cost, ends a run in the middle of an answer when its budget is spent, and can
-// record the traffic.
+// Package gateway connects agents with the model. An agent's cell has no network; it reaches only a
+// listener that a [Run] of this package serves, outside of the cell. The gateway has the credential, which never
+// enters the cell. It passes the model's answers byte for byte as they come and counts their cost. It ends a run
+// in the middle of an answer when its budget is spent, and can record the traffic.
 //
-// Where model calls go is an [Upstream]: Anthropic, a compatible endpoint, Bedrock, a scripted model
-// or a recording. What is particular to an API of models is a value, its [Wire]: the files wire_messages*.go and
-// wire_bedrock*.go have the two that come with this package, and nothing else in it knows a path, a field or
-// an event of theirs. Package gatewaytest has one that was invented for tests.
+// Model calls go to an [Upstream]: Anthropic, a compatible endpoint, Bedrock, a scripted model
+// or a recording. A [Wire] is a value with all that is particular to an API of models. The files wire_messages*.go
+// and wire_bedrock*.go have the two of this package; no other file has a path, a field or an event of
+// these APIs. Package gatewaytest has one that was invented for tests.
 //
 // # What passes
 //
@@ -30,9 +29,9 @@
 // The meter reads beside, from the same bytes: events of a stream, or an answer that is not streamed. The wire
 // chooses it, never what an answer contains. It counts what the API reports. The input is reported when an answer begins, the
 // output at its end; for an answer without its end the rest is estimated. Money is counted in
-// billionths of a dollar by a table; the one for Claude's models is prices.json, which has a date and says where each price comes
-// from. Models that it does not know are named in [Usage.Unpriced] and cost nothing; where a budget
-// limits the cost they are refused, since it could not be kept. Requests that only count tokens are free.
+// billionths of a dollar by a table; the one for Claude's models is prices.json, which has a date and the source of each
+// price. Models without a price are listed in [Usage.Unpriced] and cost nothing; where a budget
+// limits the cost they are refused. Requests that only count tokens are free.
 //
 // # Limits
 //
@@ -41,10 +40,10 @@
 //
 //   - no further call goes out: requests are answered with status 402, also those that wait;
 //   - each answer that is under way ends at the next end of an event with an error in the form of the wire
-//     ([Stream.ErrorEvent]), and its call upstream is ended. If an answer stands
-//     still in the middle of an event it is ended after a second;
+//     ([Stream.ErrorEvent]), and its call upstream is ended. An answer that stops in the
+//     middle of an event is ended after a second;
 //   - an answer whose end the model has already reported comes to its end: it is complete and paid;
-//   - [Run.Stopped] tells why, and a [Limit] is told once.
+//   - [Run.Stopped] returns the reason, and a [Limit] is emitted once.
 //
 // The number of requests is exact: of all runs that share a tracker, never more than MaxRequests go
 // out, and the last is not cut. For tokens and dollars the bound is what was in flight: when a report
@@ -65,6 +64,6 @@
 //
 // # Secrets
 //
-// A [Credential] cannot be printed. Errors, logs and events of this package hold neither credentials
+// A [Credential] cannot be printed. Errors, logs and events of this package contain neither credentials
 // nor tokens of runs; the bodies of an upstream's errors pass to the agent as they are.
 package gateway

@@ -4,7 +4,7 @@ package gateway
 
 import "time"
 
-// What an answer that did not come to its end has cost is estimated, rather high than low: an agent can end
+// The cost of an incomplete answer is estimated, rather high than low: an agent can end
 // its answers wherever it likes.
 const (
 	inputBytes  = 4 // of a request for one token
@@ -13,7 +13,7 @@ const (
 	outputPerSecond = 80
 	// mostInput is more than any model reads.
 	mostInput = 1_000_000
-	// unsaidMaxTokens stands for the limit of an answer where the request has none.
+	// unsaidMaxTokens is the limit of an answer where the request has none.
 	unsaidMaxTokens = 32_000
 )
 

@@ -11,7 +11,7 @@ import (
 	"github.com/drover-agents/drover/guard"
 )
 
-// The kinds of events that a gateway tells. Who reads them from JSON gets an [event.Extension].
+// The kinds of events that a gateway emits. A reader of their JSON gets an [event.Extension].
 const (
 	KindModelCall  event.Kind = "gateway:model_call"
 	KindRefused    event.Kind = "gateway:refused"
@@ -20,23 +20,23 @@ const (
 	KindConnection event.Kind = "gateway:connection"
 )
 
-// A ModelCall is told after each call that the gateway let through, however it ended.
+// A ModelCall is emitted after each call that the gateway let through, also if it failed.
 type ModelCall struct {
 	// Operation is what the wire calls it: messages, count_tokens or inference_profiles on those of this package, of which
 	// only messages cost anything.
 	Operation string `json:"operation"`
 	// Model is the one that answered; the one that was asked for if none did. See [CanonicalModel].
 	Model string `json:"model,omitempty"`
-	// Agent is [MainAgent], or what the agent calls a subagent of its.
+	// Agent is [MainAgent], or the name of a subagent.
 	Agent string `json:"agent"`
-	// Status is what the agent was answered; zero if it had gone before.
+	// Status is the status that the agent received; zero if it had disconnected before.
 	Status   int  `json:"status"`
 	Streamed bool `json:"streamed"`
 	// Effort and Thinking are what was asked of the model; see [Ask].
 	Effort   string `json:"effort,omitempty"`
 	Thinking string `json:"thinking,omitempty"`
 	Tokens   Tokens `json:"tokens"`
-	// CostUSD is zero for a model that has no price, which Unpriced says.
+	// CostUSD is zero for a model without a price; Unpriced is true then.
 	CostUSD  float64 `json:"costUsd"`
 	Unpriced bool    `json:"unpriced,omitzero"`
 	// Attempts is how often the upstream was asked; zero if the run ended while the call waited.
@@ -45,22 +45,21 @@ type ModelCall struct {
 	FirstByteMS float64 `json:"firstByteMs,omitzero"`
 	DurationMS  float64 `json:"durationMs"`
 	StopReason  string  `json:"stopReason,omitempty"`
-	// RetryAfterMS is how long the upstream asks to wait before the next call, where it was too busy for this
-	// one and said so.
+	// RetryAfterMS is how long an upstream that was too busy asks to wait before the next call.
 	RetryAfterMS float64 `json:"retryAfterMs,omitzero"`
-	// Error says why there is no whole answer: the API's type of error, or what happened here.
+	// Error is why the answer is not complete: the API's type of error, or a failure of the gateway.
 	Error string `json:"error,omitempty"`
-	// Aborted says that the agent went before it had the whole answer.
+	// Aborted means that the agent disconnected before the end of the answer.
 	Aborted bool `json:"aborted,omitzero"`
-	// Estimated says that the answer did not come to its end, so that a part of Tokens is an estimate.
+	// Estimated means that the answer is not complete, so that a part of Tokens is an estimate.
 	Estimated bool `json:"estimated,omitzero"`
 }
 
 // EventKind implements [event.Payload].
 func (ModelCall) EventKind() event.Kind { return KindModelCall }
 
-// A Refused is told when an agent asks for what it may not have. Nothing of the request went out. Of
-// an agent that goes on and on, the first thousand are told. One connection too many has no Status.
+// A Refused is emitted for a request that is not allowed. No part of the request was sent. A run emits the
+// first thousand of them. A refused connection has no Status.
 type Refused struct {
 	Method string `json:"method"`
 	Path   string `json:"path"`
@@ -72,7 +71,7 @@ type Refused struct {
 // EventKind implements [event.Payload].
 func (Refused) EventKind() event.Kind { return KindRefused }
 
-// A Limit is told once, when the run is ended by a limit or by [Run.Stop].
+// A Limit is emitted once, when the run is ended by a limit or by [Run.Stop].
 type Limit struct {
 	// Limit is the field of [guard.Budget] that is reached, Deadline for the time; empty if the run
 	// was stopped for another reason.
@@ -86,7 +85,7 @@ type Limit struct {
 // EventKind implements [event.Payload].
 func (Limit) EventKind() event.Kind { return KindLimit }
 
-// A BackOff is told when an upstream has too much to do and a call is held back for it.
+// A BackOff is emitted when a call waits because the upstream is overloaded.
 type BackOff struct {
 	Upstream string  `json:"upstream"`
 	Status   int     `json:"status"`
@@ -120,7 +119,7 @@ type refusal struct {
 	status              int
 }
 
-// maxRefused bounds what an agent can make others write down.
+// maxRefused bounds the events that an agent can cause.
 const maxRefused = 1000
 
 func (r *Run) refuse(w http.ResponseWriter, req *http.Request, why *refusal) {
@@ -128,10 +127,10 @@ func (r *Run) refuse(w http.ResponseWriter, req *http.Request, why *refusal) {
 		why.status = http.StatusForbidden
 	}
 	r.wire.writeError(w, why.status, textRefused+why.reason)
-	r.tellRefused(Refused{clip(req.Method), clip(why.path), clip(why.model), why.status, why.reason})
+	r.emitRefused(Refused{clip(req.Method), clip(why.path), clip(why.model), why.status, why.reason})
 }
 
-func (r *Run) tellRefused(e Refused) {
+func (r *Run) emitRefused(e Refused) {
 	if r.refused.Add(1) > maxRefused {
 		return
 	}

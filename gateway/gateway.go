@@ -23,7 +23,7 @@ type Options struct {
 	Logger *slog.Logger
 	// MaxInFlight is how many calls to upstreams of one name run at once. Zero means 16.
 	MaxInFlight int
-	// MaxWait is how long a call may be held back in all because the upstream has too much to do.
+	// MaxWait is how long a call may wait in all because the upstream is overloaded.
 	// Zero means 2 minutes.
 	MaxWait time.Duration
 	// Prices is what tokens cost, by canonical names of models. Nil means the [Wire.Prices] of each upstream.
@@ -31,7 +31,7 @@ type Options struct {
 }
 
 // A Gateway is what the runs of a program share: the queue for each upstream, what is known about
-// upstreams that have too much to do, and the prices. It owns no goroutine and need not be closed.
+// overloaded upstreams, and the prices. It owns no goroutine and need not be closed.
 type Gateway struct {
 	logger      *slog.Logger
 	maxInFlight int
@@ -71,11 +71,11 @@ func (g *Gateway) pricesOf(w *Wire) *Prices {
 
 var shared = sync.OnceValue(func() *Gateway { return New(nil) })
 
-// Shared is the gateway that all runs of a program share unless they are told otherwise: an upstream
-// that has too much to do has it for all of them.
+// Shared is the default gateway of all runs of a program: they back off together from an overloaded
+// upstream.
 func Shared() *Gateway { return shared() }
 
-// RunOptions say what a [Run] is about. Only Upstream is required.
+// RunOptions configures a [Run]. Only Upstream is required.
 type RunOptions struct {
 	// Upstream is where the calls go.
 	Upstream Upstream
@@ -98,8 +98,8 @@ type RunOptions struct {
 	// SideCallsPerTurn is how many calls there may be beside those, for each of MaxTurns: those of subagents, for
 	// compactions, to try again, and all that commands in the cell make. Zero means [DefaultSideCalls].
 	SideCallsPerTurn int
-	// Emit is told what happens, from any goroutine and never under a lock. It must not close the run,
-	// which waits for it. Nil means that nobody listens.
+	// Emit receives the events, from any goroutine and never under a lock. It must not close the run,
+	// which waits for it. Nil discards them.
 	Emit func(event.Payload)
 }
 
@@ -126,7 +126,7 @@ func (g *Gateway) Open(o RunOptions) (*Run, error) {
 	return r, nil
 }
 
-// tokenPrefix tells people who find a token what it was.
+// tokenPrefix lets people recognise a token that they find.
 const tokenPrefix = "drover-run-"
 
 func (g *Gateway) laneOf(name string) *lane {

@@ -3,19 +3,19 @@
 package gateway
 
 // A Meter reads a streamed answer beside its reader, in whatever pieces it comes, and keeps what the model
-// reported so far. It never fails: what it cannot read counts as nothing, which [Reading.Metered] shows.
+// reported so far. It never fails: an answer that it cannot read counts as zero, and [Reading.Metered] is false.
 type Meter interface {
 	// Feed reads p and returns the length of the longest beginning of p after which an answer may be
-	// cut: up to the end of an event, so that what is said afterwards is understood. It is -1 if there
-	// is no such place in p.
+	// cut: up to the end of an event, so that a following event is understood. It is -1 if there
+	// is no such position in p.
 	Feed(p []byte) (boundary int)
-	// Close says that nothing more comes.
+	// Close marks the end of the answer.
 	Close()
 	// Reading returns what was reported.
 	Reading() *Reading
 }
 
-// A Reading is what an answer has told about itself. Names are as the API spells them.
+// A Reading is what an answer has reported about itself. Names are as the API spells them.
 type Reading struct {
 	Model      string
 	StopReason string
@@ -23,9 +23,9 @@ type Reading struct {
 	Error string
 	// Tokens never become less: what was spent does not come back.
 	Tokens Tokens
-	// Metered says that the answer reported usage.
+	// Metered means that the answer reported usage.
 	Metered bool
-	// Finished says that the model has reported its end; only farewells follow.
+	// Finished means that the model has reported its end; only closing events follow.
 	Finished bool
 
 	pieces int64 // an estimate of the output tokens in the pieces that came

@@ -25,7 +25,7 @@ type Price struct {
 	WebSearch float64 `json:"webSearch"`
 	// Long is the price of calls whose input is longer than this many tokens; nil without such a price.
 	Long *LongPrice `json:"long,omitempty"`
-	// Source names an entry of [Prices.Sources]: who says so.
+	// Source names an entry of [Prices.Sources].
 	Source string `json:"source"`
 }
 
@@ -37,11 +37,11 @@ type LongPrice struct {
 
 // Prices is a price table.
 type Prices struct {
-	// Date is the day on which somebody last looked, as 2006-01-02.
+	// Date is the day of the last check of the prices, as 2006-01-02.
 	Date string `json:"date"`
-	// Unit says what the numbers are, for who reads the file.
+	// Unit is the unit of the numbers, for readers of the file.
 	Unit string `json:"unit"`
-	// Sources say where prices come from.
+	// Sources are where prices come from.
 	Sources map[string]string `json:"sources"`
 	// Models has names as [Wire.CanonicalModel] gives them.
 	Models map[string]Price `json:"models"`

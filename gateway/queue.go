@@ -83,7 +83,7 @@ func (l *lane) patienceLeft(t *ticket) time.Duration {
 	return max(time.Until(t.goBy), 0)
 }
 
-// release gives the place of a call of a run to the next one.
+// release gives the slot of a call to the next one.
 func (l *lane) release(run *Run) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -129,7 +129,7 @@ func (l *lane) holdLocked(run *Run, t *ticket, now time.Time) {
 	}
 }
 
-// goesAt is when a ticket may go. Its run may still have all the places that it gets.
+// goesAt is when a ticket may go. Its run may still have all its slots.
 func (l *lane) goesAt(run *Run, t *ticket) time.Time {
 	own, shared := run.share.held, l.held
 	if !t.goBy.IsZero() && t.goBy.Before(own) {
@@ -144,8 +144,8 @@ func (l *lane) goesAt(run *Run, t *ticket) time.Time {
 	return later(own, shared)
 }
 
-// places is how many calls of one run may be in flight.
-func (l *lane) places() int {
+// slots is how many calls of one run may be in flight.
+func (l *lane) slots() int {
 	n := l.max - l.max/4
 	if l.runs > 1 {
 		n = min(n, l.max-1)
@@ -163,7 +163,7 @@ func (l *lane) enqueueLocked(run *Run, t *ticket) {
 	l.turns = append(l.turns, &turns{run, []*ticket{t}})
 }
 
-// abandon gives up a ticket, or the place if it came meanwhile.
+// abandon gives up a ticket, or the slot that it got meanwhile.
 func (l *lane) abandon(run *Run, t *ticket) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -208,7 +208,7 @@ func (l *lane) dispatchLocked() {
 // nextLocked takes the next ticket that may go. Its run goes to the end of the turns.
 func (l *lane) nextLocked(now time.Time) *ticket {
 	for i, q := range l.turns {
-		if q.run.share.inFlight >= l.places() {
+		if q.run.share.inFlight >= l.slots() {
 			continue
 		}
 		k := slices.IndexFunc(q.waiting, func(t *ticket) bool { return !now.Before(l.goesAt(q.run, t)) })
@@ -227,13 +227,13 @@ func (l *lane) nextLocked(now time.Time) *ticket {
 	return nil
 }
 
-// wakeLocked is when somebody who is held back may go; zero if there is nobody, or no place.
+// wakeLocked is when a delayed ticket may go; zero if there is no ticket, or no slot.
 func (l *lane) wakeLocked() (wake time.Time) {
 	if l.inFlight >= l.max {
 		return wake
 	}
 	for _, q := range l.turns {
-		if q.run.share.inFlight >= l.places() {
+		if q.run.share.inFlight >= l.slots() {
 			continue
 		}
 		for _, t := range q.waiting {
@@ -269,7 +269,7 @@ func (l *lane) lastOf(u Upstream) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.runs--
-	l.dispatchLocked() // one run fewer may mean more places for another
+	l.dispatchLocked() // one run fewer may mean more slots for another
 	if !reflect.TypeOf(u).Comparable() {
 		return true
 	}

@@ -10,7 +10,7 @@ import (
 	"syscall"
 )
 
-// unreachable says what kept a call from its upstream: who refused what.
+// unreachable describes why a call did not reach its upstream.
 func unreachable(err error) string {
 	var (
 		dns  *net.DNSError
@@ -26,7 +26,7 @@ func unreachable(err error) string {
 	case errors.As(err, &cert):
 		return fmt.Sprintf("its certificate is not accepted (TLS: %v)", cert.Err)
 	case errors.As(err, &head):
-		return "it does not speak TLS, although the address says https"
+		return "it does not speak TLS, although the address is https"
 	case errors.As(err, &op) && op.Addr != nil && errors.Is(err, syscall.ECONNREFUSED):
 		return fmt.Sprintf("%s refused the connection", op.Addr)
 	case errors.As(err, &op) && op.Addr != nil && errors.Is(err, syscall.ECONNRESET):

@@ -19,14 +19,14 @@ import (
 
 // RecordOptions configures [Record]. The zero value is ready to use.
 type RecordOptions struct {
-	// Folders are those of the recorded run; [Replay] puts the present ones in their place.
+	// Folders are those of the recorded run; [Replay] replaces them by the present ones.
 	Folders Folders
-	// Secrets are values that must not be in the recording, whatever they look like. Keys and tokens
-	// of common makers are taken out unasked, wherever they stand.
+	// Secrets are values that must not be in the recording, whatever they look like. Known forms of keys and
+	// tokens are always removed.
 	Secrets []string
 }
 
-// Folders are the places of a run. They are in a recording so that it can be replayed elsewhere.
+// Folders are the directories of a run. They are in a recording so that it can be replayed in others.
 type Folders struct {
 	Dir    string `json:"dir,omitempty"`    // the working folder
 	Home   string `json:"home,omitempty"`   // the home directory
@@ -38,7 +38,7 @@ type Folders struct {
 // requests are read whole before they are sent.
 //
 // A line of the file is one exchange, written when the exchange has ended, also if it was cut. No
-// header that could hold a credential is written. An exchange is masked and written beside the
+// header that could contain a credential is written. An exchange is masked and written beside the
 // traffic; Close waits for the last one.
 type Recorder struct {
 	up      Upstream

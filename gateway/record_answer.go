@@ -11,7 +11,7 @@ import (
 
 var errTrailing = errors.New("more than one document")
 
-// A rewriter gives the text that is to stand in place of another, which may be JSON.
+// A rewriter returns the replacement of a text, which may be JSON.
 type rewriter func(text string, isJSON bool) string
 
 // rewriteAnswer applies rewrite to the text of an answer. A model's text comes in pieces, one event

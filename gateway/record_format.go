@@ -111,7 +111,7 @@ func (c chunk) bytes() []byte {
 	return []byte(c.Text)
 }
 
-// Headers that are recorded beside those of the wire. Whatever is not named could hold a credential.
+// Headers that are recorded beside those of the wire. Any other header could contain a credential.
 var (
 	requestHeaders  = []string{"Accept", "Content-Type", "User-Agent"}
 	responseHeaders = []string{"Content-Type", "Retry-After"}
@@ -147,7 +147,7 @@ func droverVersion() string {
 // recordingLimit is the longest line that is read: the largest answer, encoded, and its request.
 const recordingLimit = 2*maxAnswer + 64<<20
 
-// A storedRecording is what a file holds. Lines are parsed again when they are needed.
+// A storedRecording is the content of a file. Lines are parsed again when they are needed.
 type storedRecording struct {
 	header    recordingHeader
 	wire      *Wire
@@ -263,7 +263,7 @@ func (rec *storedRecording) add(line []byte) error {
 		err = errors.New("it needs seq, request.method, and response.status or response.error")
 	}
 	if status := e.Response.Status; err == nil && status != 0 && !finalStatus(status) {
-		err = fmt.Errorf("%d is no status of an answer", status)
+		err = fmt.Errorf("invalid status %d of an answer", status)
 	}
 	if body := e.Request.Body.JSON; err == nil && countValues(body) > maxBodyValues+len(body)/16 {
 		err = fmt.Errorf("the body of the request has too many values for its size")

@@ -32,7 +32,7 @@ func (m masker) rewrite(s string, isJSON bool) string {
 	}
 	changed := false
 	doc = m.value(doc, &changed)
-	if !changed && m.text(s) == s { // what stands there under a name that comes again is not in doc
+	if !changed && m.text(s) == s { // the value of a repeated name is not in doc
 		return s
 	}
 	return encodeJSON(doc)

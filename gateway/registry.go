@@ -15,7 +15,7 @@ import (
 type UpstreamConfig struct {
 	// Region is where the models run.
 	Region string
-	// Profile and ConfigDir say where a cloud's credentials are found; empty means its own defaults.
+	// Profile and ConfigDir locate the credentials of a cloud; empty means its own defaults.
 	Profile, ConfigDir string
 	// Lookup finds variables of the environment. Nil means none.
 	Lookup func(name string) (value string, ok bool)
@@ -31,7 +31,7 @@ var registry = struct {
 	makers map[string]UpstreamMaker
 }{makers: map[string]UpstreamMaker{}}
 
-// packages says who registers a name that is not linked into every program.
+// packages has the package that registers a name, for those that are not in every program.
 var packages = map[string]string{"bedrock": "github.com/drover-agents/drover/gateway/bedrock"}
 
 // RegisterUpstream announces an upstream by name, from the init function of its package, so that only

@@ -18,16 +18,16 @@ type Remote struct {
 	Host func(host string) bool
 }
 
-// A RemoteUse is something that the API would reach for. One with neither a Tool nor a URL is permitted only to runs
+// A RemoteUse is something that the API would reach for. Without Tool and URL it is permitted only to runs
 // without [RunOptions.Remote].
 type RemoteUse struct {
 	// Tool is a tool that the API runs, as [Remote.Tools] names it.
 	Tool string
 	// URL is where the API would read from.
 	URL string
-	// What names it for people, as in "the request has ...".
+	// What is its description, as in "the request has ...".
 	What string
-	// Priced says that its price is counted, or is nothing.
+	// Priced means that its price is counted, or zero.
 	Priced bool
 }
 

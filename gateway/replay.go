@@ -16,7 +16,7 @@ import (
 
 // ReplayOptions configures [Replay]. The zero value is ready to use.
 type ReplayOptions struct {
-	// Folders are those of the present run. They take the place of the recorded ones, in what is
+	// Folders are those of the present run. They replace the recorded ones, in what is
 	// compared and in what is answered.
 	Folders Folders
 	// Secrets are those that the recording was made without: see [RecordOptions].
@@ -88,8 +88,8 @@ func (p *Player) Wire() *Wire { return p.stored.wire }
 // Region is that of the recorded upstream, where it had one.
 func (p *Player) Region() string { return p.stored.header.Region }
 
-// Note says what is wrong with the recording though it can be used, as when the run that made it was
-// killed. It is empty if nothing is.
+// Note describes a defect of a usable recording, as when the run that made it was
+// killed. It is empty if there is none.
 func (p *Player) Note() string { return p.stored.note }
 
 // Err is the first request that the recording could not answer, a [*MismatchError], or nil.
@@ -200,7 +200,7 @@ func (p *Player) answer(req *http.Request, e exchange, rename renamer) (*http.Re
 	return playedResponse(req, r.Status, header, body), nil
 }
 
-// notRecorded tells the agent that the recording has no answer, in a way that it does not try again.
+// notRecorded reports to the agent that the recording has no answer, in a form that it does not retry.
 func (p *Player) notRecorded(req *http.Request, err error) *http.Response {
 	reply := p.stored.wire.Error(http.StatusBadRequest, advice.Text(err)) // the fault is with the request, not with a budget
 	header := http.Header{"Content-Type": {reply.ContentType}}
@@ -216,7 +216,7 @@ func playedResponse(req *http.Request, status int, header http.Header, body io.R
 	}
 }
 
-// mismatchLocked compares a request with the exchanges that are left and tells the differences from
+// mismatchLocked compares a request with the exchanges that are left and reports the differences from
 // the nearest.
 func (p *Player) mismatchLocked(now normalised) error {
 	err := &MismatchError{Recording: p.path, Number: p.requests, Method: now.method, Path: now.path}

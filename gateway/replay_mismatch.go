@@ -30,12 +30,12 @@ type MismatchError struct {
 	weight int // how much is different from the nearest
 }
 
-// A Difference is one place in which a request is not as it was recorded. What is new in each run is
+// A Difference is one position at which a request differs from its record. What is new in each run is
 // replaced by names like ${dir} in both.
 type Difference struct {
 	// Where is a JSON pointer into the body, or "body", "method", "path" or "query".
 	Where string
-	// Recorded and Got are the values, shortened to the place where they differ; empty for nothing.
+	// Recorded and Got are the values, shortened to the part that differs; empty if there is none.
 	Recorded, Got string
 }
 
@@ -71,7 +71,7 @@ func (d Difference) String() string {
 	return fmt.Sprintf("%s: recorded %s got %s", d.Where, d.Recorded, d.Got)
 }
 
-// listed is how many differences an error holds.
+// listed is how many differences an error contains.
 const listed = 8
 
 // nearer takes the differences from another exchange if less is different than in those so far.
@@ -166,7 +166,7 @@ func (c *comparison) lists(where string, then, now []any) {
 	}
 }
 
-// texts shows both from a little before the place where they part.
+// texts shows both from a little before the position where they differ.
 func (c *comparison) texts(where, then, now string) {
 	if then == now {
 		return
@@ -176,7 +176,7 @@ func (c *comparison) texts(where, then, now string) {
 	c.weight += len(then) + len(now) - 2*(at+commonSuffix(then[at:], now[at:]))
 }
 
-// shorten cuts a text to what stands around a place.
+// shorten cuts a text to the part around a position.
 func shorten(s string, at int) string {
 	const before, after = 24, 72
 	runes := []rune(s[min(at, len(s)):])

@@ -19,14 +19,14 @@ type normalised struct {
 	runNames
 }
 
-// runNames are the ids that a request tells of its run.
+// runNames are the ids of its run in a request.
 type runNames struct {
-	// session is the id of the session; empty if the request does not tell it.
+	// session is the id of the session; empty if the request does not have it.
 	session string
 	// ids are those of agents and tasks, in the order in which they first appear. In the normalised
-	// document their number stands for them.
+	// document their number is written for them.
 	ids []string
-	// numbers are the places of ids in that order, from 1.
+	// numbers are the positions of ids in that order, from 1.
 	numbers map[string]int
 }
 
@@ -52,8 +52,8 @@ func normalise(r recordedRequest, folders Folders, mask masker) normalised {
 		n.session = vary.Tidy(doc, r.Headers)
 	}
 	n.collect(doc, vary.IDs)
-	places := folders.places()
-	n.doc = mapStrings(doc, func(s string) string { return n.plain(s, places, vary.Texts) })
+	aliases := folders.aliases()
+	n.doc = mapStrings(doc, func(s string) string { return n.plain(s, aliases, vary.Texts) })
 	n.key = sha256.Sum256([]byte(n.method + " " + n.path + "?" + n.query + "\n" + encodeJSON(n.doc)))
 	return n
 }
@@ -87,8 +87,8 @@ func (n *normalised) add(id string) {
 	n.numbers[id] = len(n.ids)
 }
 
-func (n *normalised) plain(s string, places []place, texts []Pattern) string {
-	for _, p := range places {
+func (n *normalised) plain(s string, aliases []folderAlias, texts []Pattern) string {
+	for _, p := range aliases {
 		s = replaceName(s, p.path, p.name, endsPath)
 	}
 	if n.session != "" {
@@ -108,7 +108,7 @@ func (n *normalised) plain(s string, places []place, texts []Pattern) string {
 	return s
 }
 
-// renames are the ids of another run, which made the same request, in place of those of this one.
+// renames are the ids of another run, which made the same request, instead of those of this one.
 func (n runNames) renames(now runNames) map[string]string {
 	renames := map[string]string{}
 	if n.session != "" && now.session != "" {
@@ -120,23 +120,23 @@ func (n runNames) renames(now runNames) map[string]string {
 	return renames
 }
 
-// A place is a spelling of a folder, with the name that stands for it.
-type place struct{ name, path string }
+// A folderAlias is a spelling of a folder, with the name that is written for it.
+type folderAlias struct{ name, path string }
 
-// places lists the spellings of the folders, the longest first, because folders lie in one another.
-func (f Folders) places() []place {
-	var all []place
+// aliases lists the spellings of the folders, the longest first, because folders contain others.
+func (f Folders) aliases() []folderAlias {
+	var all []folderAlias
 	for name, path := range map[string]string{"dir": f.Dir, "home": f.Home, "config": f.Config, "temp": f.Temp} {
 		path = strings.TrimRight(path, `/\`)
 		if path == "" {
 			continue
 		}
-		all = append(all, place{"${" + name + "}", path}, place{"${" + name + "-}", flattened(path)})
+		all = append(all, folderAlias{"${" + name + "}", path}, folderAlias{"${" + name + "-}", flattened(path)})
 		if quoted := jsonInside(path); quoted != path {
-			all = append(all, place{`${"` + name + `"}`, quoted})
+			all = append(all, folderAlias{`${"` + name + `"}`, quoted})
 		}
 	}
-	slices.SortFunc(all, func(a, b place) int {
+	slices.SortFunc(all, func(a, b folderAlias) int {
 		if len(a.path) != len(b.path) {
 			return len(b.path) - len(a.path)
 		}
@@ -155,7 +155,7 @@ func flattened(path string) string {
 	}, path)
 }
 
-// A renamer writes the names of this run in place of those of the recorded one.
+// A renamer replaces the names of the recorded run by those of this one.
 type renamer struct {
 	names []renaming
 	words map[string]string // ids that are one word: there may be many
@@ -168,11 +168,11 @@ type renaming struct {
 
 func newRenamer(then, now Folders, ids, renamed map[string]string) renamer {
 	present := map[string]string{}
-	for _, p := range now.places() {
+	for _, p := range now.aliases() {
 		present[p.name] = p.path
 	}
 	r := renamer{words: map[string]string{}}
-	for _, p := range then.places() {
+	for _, p := range then.aliases() {
 		if path, ok := present[p.name]; ok {
 			r.names = append(r.names, renaming{p.path, path, endsPath})
 		}
@@ -249,7 +249,7 @@ func wordLength(s string) int {
 	return len(s)
 }
 
-// jsonInside is s as it stands between the quotes of a JSON string.
+// jsonInside is s as it is between the quotes of a JSON string.
 func jsonInside(s string) string {
 	quoted := encodeJSON(s)
 	return quoted[1 : len(quoted)-1]
@@ -276,7 +276,7 @@ func replaceName(s, old, now string, ends func(rest string) bool) string {
 	}
 }
 
-// endsPath tells /work from /work2 and /work.old, but not from the end of a sentence.
+// endsPath distinguishes /work from /work2 and /work.old, but not from the end of a sentence.
 func endsPath(rest string) bool {
 	return endsID(rest) && (len(rest) < 2 || rest[0] != '.' || !isWord(rest[1]))
 }

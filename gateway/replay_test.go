@@ -195,8 +195,8 @@ func TestAFileThatIsNoRecording(t *testing.T) {
 		{"unknown wire", `{"drover_recording":1,"wire":"pigeon"}` + "\n", `unknown wire, "pigeon"`},
 		{"a bad line", good + one + "{\n" + one, "line 3 is no exchange"},
 		{"an empty exchange", good + "{}\n", "line 2 is no exchange"},
-		{"an invalid status", good + strings.Replace(one, "200", "-7", 1), "-7 is no status"},
-		{"a status that is not the last", good + strings.Replace(one, "200", "101", 1), "101 is no status"},
+		{"an invalid status", good + strings.Replace(one, "200", "-7", 1), "invalid status -7"},
+		{"a status that is not the last", good + strings.Replace(one, "200", "101", 1), "invalid status 101"},
 		{"twice", good + one + one, "exchange 1 is there twice"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -45,15 +45,15 @@ type Run struct {
 	redactor *safetext.Redactor
 
 	// life ends with Close; over ends when the run is stopped, with the reason as its cause.
-	life, over context.Context
-	die        context.CancelFunc
-	stop       context.CancelCauseFunc
-	told       atomic.Bool  // that the run is over
-	warmUps    atomic.Int64 // how often WarmUp has not ended
-	refused    atomic.Int64 // requests
-	conns      atomic.Int64 // open connections
-	reached    atomic.Bool  // the upstream, at least once
-	held       atomic.Int64 // bytes of requests under way
+	life, over  context.Context
+	die         context.CancelFunc
+	stop        context.CancelCauseFunc
+	stopEmitted atomic.Bool  // that the run is over
+	warmUps     atomic.Int64 // how often WarmUp has not ended
+	refused     atomic.Int64 // requests
+	conns       atomic.Int64 // open connections
+	reached     atomic.Bool  // the upstream, at least once
+	held        atomic.Int64 // bytes of requests under way
 
 	mu      sync.Mutex
 	closed  bool
@@ -76,12 +76,12 @@ func newRun(g *Gateway, o RunOptions, token string) *Run {
 		MaxHeaderBytes:    maxHeader,
 		BaseContext:       func(net.Listener) context.Context { return r.life },
 		ConnState:         r.connState,
-		ErrorLog:          log.New(io.Discard, "", 0), // agents that break off are no news
+		ErrorLog:          log.New(io.Discard, "", 0), // a disconnect of an agent is not an error
 	}
 	return r
 }
 
-// watch ends the run when a tracker is spent or its deadline comes, also while nothing happens.
+// watch ends the run when a tracker is spent or its deadline comes, also while no call is made.
 func (r *Run) watch() {
 	ctx, release := limits(r.life, r.o.Trackers)
 	r.running.Go(func() {
@@ -93,13 +93,13 @@ func (r *Run) watch() {
 	})
 }
 
-// Token opens this run and nothing else. It is worth nothing once the run is closed.
+// Token gives access to this run only. It is invalid once the run is closed.
 func (r *Run) Token() string { return r.token }
 
 // Usage is what the run has consumed so far.
 func (r *Run) Usage() Usage { return r.ledger.usage() }
 
-// Stopped tells why the run was ended: an error that matches [guard.ErrBudgetExhausted] or
+// Stopped returns why the run was ended: an error that matches [guard.ErrBudgetExhausted] or
 // [guard.ErrDeadlineExceeded], or the one given to [Run.Stop]. It is nil for a run that was not,
 // also after [Run.Close].
 func (r *Run) Stopped() error {
@@ -117,14 +117,14 @@ func (r *Run) Stop(err error) {
 	r.end(err)
 }
 
-// end is the only place where a run is ended. What waits for it has ended before the event is told.
+// end is the only function that ends a run. Waiting calls have ended before the event is emitted.
 func (r *Run) end(err error) {
 	r.stop(stopError{err})
 	reason := r.Stopped()
 	if reason == nil {
 		return // closed
 	}
-	if r.told.CompareAndSwap(false, true) {
+	if r.stopEmitted.CompareAndSwap(false, true) {
 		r.emitLimit(reason)
 	}
 }
@@ -132,7 +132,7 @@ func (r *Run) end(err error) {
 // A stopError keeps the reason apart from the cancellation of a closed run, whatever it is.
 type stopError struct{ error }
 
-// spent asks the trackers, and ends the run if one of them says so.
+// spent asks the trackers, and ends the run if one of them is spent.
 func (r *Run) spent() error {
 	if err := r.Stopped(); err != nil {
 		return err
@@ -147,7 +147,7 @@ func (r *Run) spent() error {
 }
 
 // begin counts a request with all trackers, or ends the run. A request that one tracker refuses may
-// be counted by those before it: nothing is sent then, and the run is over.
+// be counted by those before it: the request is not sent then, and the run is over.
 func (r *Run) begin() error {
 	if err := r.spent(); err != nil {
 		return err
@@ -168,7 +168,7 @@ func (r *Run) record(u guard.Usage) {
 	}
 }
 
-// Settle waits until the calls whose agent has gone are counted, for at most d.
+// Settle waits until the calls whose agent has disconnected are counted, for at most d.
 func (r *Run) Settle(d time.Duration) {
 	late := time.After(d)
 	for {
@@ -189,7 +189,7 @@ func (r *Run) Settle(d time.Duration) {
 	}
 }
 
-// leaving and settled tell Settle of a call whose agent has gone, and that it is counted.
+// leaving and settled notify Settle of a call whose agent has disconnected, and that it is counted.
 func (r *Run) leaving(c *call) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -250,7 +250,7 @@ func (r *Run) connState(conn net.Conn, state http.ConnState) {
 		r.running.Add(1) // Serve is counted while this happens
 		many := r.conns.Add(1) > maxConnections
 		if many {
-			r.tellRefused(Refused{Reason: fmt.Sprintf("there are more than %d connections", maxConnections)})
+			r.emitRefused(Refused{Reason: fmt.Sprintf("there are more than %d connections", maxConnections)})
 		}
 		if many || r.life.Err() != nil {
 			_ = conn.Close() // it may have come while the server was being closed, which has not seen it
@@ -261,8 +261,8 @@ func (r *Run) connState(conn net.Conn, state http.ConnState) {
 	}
 }
 
-// Close drops all connections, ends the calls that are under way, and waits until nothing of the run
-// is left.
+// Close drops all connections, ends the calls that are under way, and waits until they
+// have ended.
 func (r *Run) Close() error {
 	r.mu.Lock()
 	first := !r.closed
@@ -270,7 +270,7 @@ func (r *Run) Close() error {
 	r.mu.Unlock()
 	r.die()
 	err := r.server.Close()
-	if errors.Is(err, net.ErrClosed) { // who gave a listener may have closed it
+	if errors.Is(err, net.ErrClosed) { // the caller may have closed its listener
 		err = nil
 	}
 	r.running.Wait()
@@ -280,7 +280,7 @@ func (r *Run) Close() error {
 	return err
 }
 
-// firstLine is what an agent is told of an error: not what its owner should do about it.
+// firstLine is the part of an error for the agent: without the advice for its owner.
 func firstLine(err error) string {
 	line, _, _ := strings.Cut(err.Error(), "\n")
 	return line

@@ -13,7 +13,7 @@ var ErrMaxTurns = errors.New("gateway: the limit of model calls was reached")
 // DefaultSideCalls is how many calls beside the main conversation there may be for each of its turns.
 const DefaultSideCalls = 10
 
-// A TurnsError says which limit of model calls was reached. It matches [ErrMaxTurns].
+// A TurnsError has the limit of model calls that was reached. It matches [ErrMaxTurns].
 type TurnsError struct {
 	// Limit is MaxTurns, or SideCallsPerTurn for calls beside the main conversation.
 	Limit string
@@ -46,7 +46,7 @@ type turnCount struct {
 	interposed   bool            // the main conversation has had another message than the prompt
 }
 
-// BeginPrompt says that the agent gets a prompt: its calls are counted from zero.
+// BeginPrompt counts the model calls from zero again, for a new prompt.
 func (r *Run) BeginPrompt() {
 	r.mu.Lock()
 	defer r.mu.Unlock()

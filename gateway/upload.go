@@ -8,8 +8,8 @@ import (
 	"io"
 )
 
-// What an agent can make this program hold is bounded, since nothing else bounds it: the limits of its
-// cell are for what is inside.
+// These limits bound the memory that an agent can use in this program; the limits of its cell
+// do not count here.
 const (
 	maxConnections = 256
 	maxHeader      = 64 << 10
@@ -18,7 +18,7 @@ const (
 
 var errTooMuchHeld = fmt.Errorf(textHeld, maxHeld)
 
-// An upload is the body of a request, held until the request is answered.
+// An upload is the body of a request, kept until the request is answered.
 type upload struct {
 	run  *Run
 	from io.Reader

@@ -18,12 +18,12 @@ const MainAgent = "main"
 type Tokens struct {
 	Input        int64 `json:"input"`
 	CacheRead    int64 `json:"cacheRead"`
-	CacheWrite5m int64 `json:"cacheWrite5m"` // kept for five minutes; also where the API does not say for how long
+	CacheWrite5m int64 `json:"cacheWrite5m"` // kept for five minutes; also where the API does not report the time
 	CacheWrite1h int64 `json:"cacheWrite1h"` // kept for an hour
 	Output       int64 `json:"output"`
 	// Thinking is the part of Output that was thought, where the API reports it.
 	Thinking int64 `json:"thinking,omitzero"`
-	// WebSearches are searches that the API made for the model. They are no tokens, but they cost.
+	// WebSearches are searches that the API made for the model. They are not tokens, but have a price.
 	WebSearches int64 `json:"webSearches,omitzero"`
 }
 
@@ -53,28 +53,27 @@ type Count struct {
 }
 
 // Usage is what a run has consumed. Output is counted when the API reports it, which is at the end of
-// an answer. An answer that did not come to its end counts with what it reported, and an estimate of the
+// an answer. An incomplete answer counts with its reports and an estimate of the
 // rest; see [Usage.Estimated].
 type Usage struct {
 	Total Count `json:"total"`
 	// ByModel has names as [CanonicalModel] gives them.
 	ByModel map[string]Count `json:"byModel,omitempty"`
-	// ByAgent tells subagents apart, as the agent names them; see [MainAgent].
+	// ByAgent has one entry for each subagent, as the agent names it, and for [MainAgent].
 	ByAgent map[string]Count `json:"byAgent,omitempty"`
 	// Unpriced are the models that answered and have no price: their tokens are counted, their cost
 	// is not.
 	Unpriced []string `json:"unpriced,omitempty"`
 	// Unmetered are the answers that reported no usage although they succeeded.
 	Unmetered int64 `json:"unmetered,omitzero"`
-	// Estimated are the calls whose answer did not come to its end, so that a part of their tokens is an
-	// estimate.
+	// Estimated are the calls with an incomplete answer: a part of their tokens is an estimate.
 	Estimated int64 `json:"estimated,omitzero"`
 }
 
-// maxNames bounds the agents and the models that are told apart, because the agent chooses the names.
+// maxNames bounds the agents and the models that are counted separately, because the agent chooses the names.
 const maxNames = 256
 
-// otherName stands for all names beyond maxNames.
+// otherName is the name for all beyond maxNames.
 const otherName = "other"
 
 // A tally is a Count whose money is exact.

@@ -12,21 +12,21 @@ import (
 
 // A Wire is an API of models as a value: what may be asked, how requests and answers are read, what errors look
 // like, what differs between runs and what tokens cost. All else in this package is the same for every wire. The
-// agent speaks the same wire with the gateway as the gateway with its upstream: nothing is translated.
+// agent speaks the same wire with the gateway as the gateway with its upstream: the gateway translates nothing.
 //
 // [WireAnthropic] and [WireBedrock] come with this package. Functions are called from any goroutine.
 type Wire struct {
 	// Name is the name in recordings. It must not change.
 	Name string
 
-	// Authorize finds the token that a request carries, of which same says whether it is that of the run, and the
-	// escaped path that is asked for. The path must not have it any more. A header that has it must be named like a
-	// credential (authorization, api-key and so on): those do not reach the upstream.
+	// Authorize finds the token of a request, checks it with same, and returns the escaped path without the
+	// token. A header with the token must be named like a credential (authorization, api-key and so on): those do
+	// not reach the upstream.
 	Authorize func(req *http.Request, same func(token string) bool) (path string, ok bool)
 	// Route finds what is asked for. The gateway refuses what it does not know.
 	Route func(method, path string) (Route, bool)
-	// Hello answers a question that needs no token, because the answer says nothing. A nil Hello and a
-	// nil Reply mean that the wire has no such question.
+	// Hello answers a request that needs no token, because the answer has no content. A nil Hello and a
+	// nil Reply mean that the wire has no such request.
 	Hello func(method, path string) *Reply
 	// AgentHeader is where a request names the subagent that it is for. Empty means nowhere.
 	AgentHeader string
@@ -38,22 +38,22 @@ type Wire struct {
 
 	// Stream is how a streamed answer is read. Nil means that none is streamed.
 	Stream *Stream
-	// ReadAnswer reads an answer that is not streamed. What it cannot read is not Metered.
+	// ReadAnswer reads an answer that is not streamed. An answer that it cannot read is not Metered.
 	ReadAnswer func(r *Reading, body []byte)
 
 	// Error is the answer of the gateway with an error, which the status names.
 	Error func(status int, message string) Reply
 	// ErrorName is what the API calls an error with a status.
 	ErrorName func(status int) string
-	// Overloaded is the API's own status, beside 429, for having too much to do. Zero means that it has none.
+	// Overloaded is the API's own status, beside 429, for overload. Zero means that it has none.
 	Overloaded int
 	// RetryHeader is a header of an answer in which "false" forbids to send the request once more. Empty means
 	// that the API has no such header.
 	RetryHeader string
 
-	// WarmUpAnswer is an answer that says next to nothing; see [Run.WarmUp]. Nil means that it is not possible.
+	// WarmUpAnswer is an almost empty answer; see [Run.WarmUp]. Nil means that it is not possible.
 	WarmUpAnswer func(route Route, streamed bool) Reply
-	// Replay says what differs between requests of two runs that ask the same.
+	// Replay describes how equal requests of two runs differ.
 	Replay Variations
 
 	// CanonicalModel is the one name for a model that has several. Nil means that none has.
@@ -71,24 +71,24 @@ type Route struct {
 	Path string
 	// Model is the model, where the path names it.
 	Model string
-	// Streams says that the path asks for a stream.
+	// Streams means that the path asks for a stream.
 	Streams bool
-	// Metered says that the operation costs something.
+	// Metered means that the operation has a cost.
 	Metered bool
 }
 
-// A Request is what the headers and the body of a request say.
+// A Request is what the headers and the body of a request contain.
 type Request struct {
 	// Ask has the model as the request spells it, or "" where the path names it. Agent is not set.
 	Ask
-	// Stream says that the answer shall be streamed.
+	// Stream means that the answer is to be streamed.
 	Stream bool
 	// Result is the id of a tool call whose result the request brings and the model has not answered yet.
 	Result string
-	// Fallbacks are models that may answer in place of the one that is asked. An empty name is one that is not
+	// Fallbacks are models that may answer instead of the requested one. An empty name is one that is not
 	// known.
 	Fallbacks []string
-	// Surcharges name what changes the price of the call in a way that [Prices] cannot say.
+	// Surcharges name what changes the price of the call in a way that [Prices] does not cover.
 	Surcharges []string
 	// Remote is what the API would reach for.
 	Remote []RemoteUse
@@ -130,26 +130,26 @@ type Stream struct {
 
 // A Piece is a part of a text that comes in several events.
 type Piece struct {
-	// Of tells the texts of an answer apart: the parts of one have the same.
+	// Of identifies the text that the part belongs to.
 	Of string
-	// Text is the part, and JSON says that the whole text is JSON.
+	// Text is the part, and JSON means that the whole text is JSON.
 	Text string
 	JSON bool
-	// With is the event's JSON with another part in place of this one.
+	// With is the event's JSON with another part instead of this one.
 	With func(text string) []byte
 }
 
 // Variations are what is new in each run, so that replaying ignores it. Texts are those in the JSON of requests.
 type Variations struct {
 	// RequestHeaders and ResponseHeaders are recorded, beside those that every HTTP API has. None of them may
-	// hold a credential.
+	// contain a credential.
 	RequestHeaders, ResponseHeaders []string
-	// Tidy removes from the body of a request what differs by its place, such as an order that depends on time,
-	// and returns the id of the session. Nil means that nothing does.
+	// Tidy removes from the body of a request what differs by its position, such as an order that depends on time,
+	// and returns the id of the session. Nil means that the body stays.
 	Tidy func(body any, headers map[string]string) (session string)
 	// IDs find ids that the agent made up: what the first group matches.
 	IDs []Pattern
-	// Texts find what an agent says of the moment and of the machine; Replace stands for it.
+	// Texts find text of an agent about the time and the machine; Replace is written instead.
 	Texts []Pattern
 	// Renamed are beginnings of names that agents used in earlier versions, with those that they use now.
 	Renamed map[string]string
@@ -207,7 +207,7 @@ func (w *Wire) canonical(model string) string {
 	return w.CanonicalModel(model)
 }
 
-// writeError answers with an error, after which the agent shall not try again.
+// writeError answers with an error, after which the agent must not retry.
 func (w *Wire) writeError(to http.ResponseWriter, status int, message string) {
 	w.forbidRetry(to.Header())
 	w.Error(status, message).write(to, status)

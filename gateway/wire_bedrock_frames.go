@@ -153,7 +153,7 @@ func frameEnd(answer []byte, _ int) int {
 	return len(f)
 }
 
-// openFrame reads a frame. An event of the model stands encoded in the payload's "bytes"; the payload of an error
+// openFrame reads a frame. An event of the model is encoded in the payload's "bytes"; the payload of an error
 // is plain JSON.
 func openFrame(event []byte) (data []byte, wrap func(data []byte) []byte) {
 	f := frame(event)

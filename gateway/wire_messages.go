@@ -55,7 +55,7 @@ func messagesRoute(method, path string) (Route, bool) {
 	return Route{}, false
 }
 
-// messagesHello answers the question of the CLI whether anybody is there.
+// messagesHello answers the check of the CLI whether the API is reachable.
 func messagesHello(method, path string) *Reply {
 	if path == "/api/hello" && (method == http.MethodGet || method == http.MethodHead) {
 		return &Reply{"application/json", []byte(`{"message":"hello"}`)}

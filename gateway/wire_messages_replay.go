@@ -20,15 +20,15 @@ var messagesVariations = Variations{
 	},
 	ResponseHeaders: []string{"Request-Id", "X-Should-Retry"},
 	Tidy:            tidyMessages,
-	IDs:             idPlaces,
+	IDs:             idPatterns,
 	Texts:           volatile,
 	Renamed:         map[string]string{ident.FormerToolPrefix: ident.ToolPrefix},
 }
 
 const sessionHeader = "X-Claude-Code-Session-Id"
 
-// idPlaces are where the CLI tells the model of an id that it made up.
-var idPlaces = []Pattern{
+// idPatterns find ids that the CLI made up, in its texts for the model.
+var idPatterns = []Pattern{
 	{Hint: "agentId: ", Regexp: lazyRegexp(`\bagentId: ([A-Za-z0-9_-]{6,})`)},
 	{Hint: "with ID: ", Regexp: lazyRegexp(`\bwith ID: ([A-Za-z0-9_-]{6,})`)},
 	{Hint: "<task-id>", Regexp: lazyRegexp(`<task-id>([A-Za-z0-9_-]{6,})</task-id>`)},
@@ -38,7 +38,7 @@ var idPlaces = []Pattern{
 	{Hint: "/tool-results/", Regexp: lazyRegexp(`/tool-results/([A-Za-z0-9_-]{6,})\.(?:txt|json)`)},
 }
 
-// volatile is what the CLI says of the moment and of the machine.
+// volatile is text of the CLI about the time and the machine.
 var volatile = []Pattern{
 	{Hint: "x-anthropic-billing-header", Regexp: lazyRegexp(`\Ax-anthropic-billing-header:[^\n]*`), Replace: "$${billing}"},
 	{Hint: "oday's date", Regexp: lazyRegexp(`(?i)(today's date(?: is now| is|:) )\d{4}[-/]\d\d[-/]\d\d`), Replace: "${1}$${date}"},
@@ -48,7 +48,7 @@ var volatile = []Pattern{
 	{Hint: "OS Version: ", Regexp: lazyRegexp(`(?m)^( *(?:- )?OS Version: ).*$`), Replace: "${1}$${system}"},
 }
 
-// tidyMessages puts results and names of tools into an order, and takes the one field out that holds nothing but the
+// tidyMessages puts results and names of tools into an order, and removes the one field that has only the
 // session.
 func tidyMessages(body any, headers map[string]string) (session string) {
 	orderResults(body)

@@ -14,7 +14,7 @@ import (
 	"github.com/drover-agents/drover/internal/plainjson"
 )
 
-// A messagesRequest is what the body of a request says, while it is read.
+// A messagesRequest is a request while its body is read.
 type messagesRequest struct{ Request }
 
 var errBody = errors.New(textBody)
@@ -126,7 +126,7 @@ func undated(kind string) string {
 	return kind
 }
 
-// pricedTools are the tools that the API runs and whose price is counted, or is nothing.
+// pricedTools are the tools that the API runs and whose price is counted, or zero.
 var pricedTools = []string{"web_search", "web_fetch"}
 
 // surchargeFields change the price of a call unless they have one of plainValues.
@@ -204,7 +204,7 @@ func (a *messagesRequest) blocks(s *plainjson.Scanner) {
 	}
 }
 
-// block looks at one block. What a tool was called with is the agent's own, and is not looked at.
+// block looks at one block. The input of a tool call is the agent's own, and is not checked.
 func (a *messagesRequest) block(s *plainjson.Scanner) {
 	if !s.Object() {
 		return

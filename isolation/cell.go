@@ -281,15 +281,15 @@ func (c *Cell) openGateway(p Program, upstream gateway.Upstream, opts OpenOption
 
 // serve lets a server work on a listener until the cell is closed.
 func (c *Cell) serve(l net.Listener, serve func(net.Listener) error) {
-	l = calmListener{l}
+	l = twiceClosable{l}
 	c.onClose(l.Close)
 	c.serving.Go(func() { _ = serve(l) }) // it ends with an error when the listener is closed
 }
 
 // A calmListener can be closed twice, by the cell and by the server on it.
-type calmListener struct{ net.Listener }
+type twiceClosable struct{ net.Listener }
 
-func (l calmListener) Close() error {
+func (l twiceClosable) Close() error {
 	_ = l.Listener.Close()
 	return nil
 }

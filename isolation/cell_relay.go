@@ -62,7 +62,7 @@ func (r *relay) serve(l net.Listener) error {
 			})
 		default:
 			_ = conn.Close()
-			r.tell(proxy.Connection{Verdict: proxy.Denied, Reason: fmt.Sprintf("there are %d connections already", maxRelayed)}, time.Now())
+			r.report(proxy.Connection{Verdict: proxy.Denied, Reason: fmt.Sprintf("there are %d connections already", maxRelayed)}, time.Now())
 		}
 	}
 }
@@ -74,7 +74,7 @@ func (r *relay) pass(in net.Conn) {
 	dialer := net.Dialer{Timeout: relayDialTimeout}
 	out, err := dialer.DialContext(r.ctx, "tcp", r.to.String())
 	if err != nil {
-		r.tell(proxy.Connection{Verdict: proxy.Failed, Reason: "the proxy of NetworkPolicy cannot be reached: " + err.Error()}, begun)
+		r.report(proxy.Connection{Verdict: proxy.Failed, Reason: "the proxy of NetworkPolicy cannot be reached: " + err.Error()}, begun)
 		return
 	}
 	both := func() { _, _ = in.Close(), out.Close() }
@@ -89,7 +89,7 @@ func (r *relay) pass(in net.Conn) {
 	if r.ctx.Err() != nil {
 		told.Reason = "the cell was closed"
 	}
-	r.tell(told, begun)
+	r.report(told, begun)
 }
 
 // copyHalf copies one direction to its end and closes it; trouble ends both.
@@ -102,7 +102,7 @@ func copyHalf(to, from net.Conn, both func()) int64 {
 	return n
 }
 
-func (r *relay) tell(c proxy.Connection, begun time.Time) {
+func (r *relay) report(c proxy.Connection, begun time.Time) {
 	c.Host, c.Port = r.to.Addr().String(), int(r.to.Port())
 	c.Duration = time.Since(begun)
 	r.emit(c)

@@ -40,14 +40,14 @@ func init() {
 type Options struct {
 	// Region is the AWS region. Empty means AWS_REGION, AWS_DEFAULT_REGION, or that of the profile.
 	Region string
-	// Profile is the profile to use, whatever the environment says. Empty means the usual order.
+	// Profile is the profile to use; it overrides the environment. Empty means the usual order.
 	Profile string
-	// ConfigDir holds the files config and credentials, and the folder sso/cache. Empty means
+	// ConfigDir has the files config and credentials, and the folder sso/cache. Empty means
 	// AWS_CONFIG_FILE and AWS_SHARED_CREDENTIALS_FILE, or else .aws in the folder that HOME names.
 	ConfigDir string
 	// Lookup looks up a variable of the environment. Nil means os.LookupEnv.
 	Lookup func(string) (string, bool)
-	// BaseURL is used in place of Amazon's hosts.
+	// BaseURL replaces Amazon's hosts.
 	BaseURL string
 	// HTTPClient makes the requests; its redirects are not followed. Requests for credentials use the
 	// proxy and certificates of its transport. Nil means a client of its own, which trusts what
@@ -59,7 +59,7 @@ type Options struct {
 type Upstream struct {
 	opts      Options
 	region    string
-	bearer    string // in place of a signature
+	bearer    string // instead of a signature
 	base      *url.URL
 	transport http.RoundTripper
 	signer    *v4.Signer
@@ -68,7 +68,7 @@ type Upstream struct {
 	credentials aws.CredentialsProvider
 }
 
-// New finds region and credentials. Without either it fails with an error that says how to fix it.
+// New finds region and credentials. Without either it fails with an error that has the fix.
 func New(ctx context.Context, opts Options) (*Upstream, error) {
 	if opts.Lookup == nil {
 		opts.Lookup = os.LookupEnv
@@ -98,7 +98,7 @@ func (u *Upstream) Region() string { return u.region }
 
 var regionName = regexp.MustCompile(`^[a-z]{2,}(-[a-z0-9]+)+$`)
 
-// connect prepares the way to Amazon's hosts, or to those in their place.
+// connect prepares the client for Amazon's hosts, or for BaseURL.
 func (u *Upstream) connect() error {
 	if u.opts.HTTPClient == nil {
 		transport, err := u.opts.newTransport()
@@ -132,7 +132,7 @@ func (o Options) newTransport() (*http.Transport, error) {
 	certificates, err := os.ReadFile(bundle)
 	pool := x509.NewCertPool()
 	if err == nil && !pool.AppendCertsFromPEM(certificates) {
-		err = errors.New(bundle + " holds no certificate")
+		err = errors.New(bundle + " has no certificate")
 	}
 	if err != nil {
 		return nil, advice.Wrap(fmt.Errorf("bedrock: reading AWS_CA_BUNDLE: %w", err), "correct or unset it")
@@ -141,7 +141,7 @@ func (o Options) newTransport() (*http.Transport, error) {
 	return transport, nil
 }
 
-// Name tells the region.
+// Name has the region.
 func (u *Upstream) Name() string { return "bedrock " + u.region }
 
 // Wire is the Bedrock wire.
@@ -165,7 +165,7 @@ func (u *Upstream) RoundTrip(req *http.Request) (*http.Response, error) {
 		return resp, err
 	}
 	if u.renew(req.Context()) != nil {
-		return resp, nil // what Bedrock said is the better explanation
+		return resp, nil // the answer of Bedrock is the better explanation
 	}
 	_ = resp.Body.Close()
 	return u.send(req, service, body)
@@ -264,7 +264,7 @@ func serviceOf(req *http.Request) (string, bool) {
 
 // refuse answers what is not signed.
 func refuse(req *http.Request) *http.Response {
-	body, _ := json.Marshal(map[string]string{"message": fmt.Sprintf("%s %s is no call of a model", req.Method, req.URL.Path)})
+	body, _ := json.Marshal(map[string]string{"message": fmt.Sprintf("%s %s is not a model call", req.Method, req.URL.Path)})
 	return &http.Response{
 		Status: "403 Forbidden", StatusCode: http.StatusForbidden, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
 		Header: http.Header{"Content-Type": {"application/json"}, "X-Amzn-Errortype": {"AccessDeniedException"}},

@@ -85,7 +85,7 @@ func TestOnlyModelCallsAreSigned(t *testing.T) {
 		{http.MethodGet, "/inference-profiles/.."},
 		{http.MethodGet, "/foundation-models/a/b"},
 	} {
-		if status, body := do(t, u, httptest.NewRequest(tc.method, tc.target, nil)); status != http.StatusForbidden || !strings.Contains(body, "is no call of a model") {
+		if status, body := do(t, u, httptest.NewRequest(tc.method, tc.target, nil)); status != http.StatusForbidden || !strings.Contains(body, "is not a model call") {
 			t.Errorf("%s %s: got %d %s", tc.method, tc.target, status, body)
 		}
 	}

@@ -26,7 +26,7 @@ import (
 )
 
 const (
-	// findTimeout is how long finding credentials may take; a host that is no instance lets the
+	// findTimeout is how long finding credentials may take; a host that is not an instance lets the
 	// question for an instance profile time out.
 	findTimeout = 10 * time.Second
 	// instanceTimeout bounds that question, which is answered on the same machine.
@@ -63,7 +63,7 @@ func (u *Upstream) renew(ctx context.Context) error {
 
 func renewEarly(o *aws.CredentialsCacheOptions) { o.ExpiryWindow = renewBefore }
 
-// explain says what to do when a source fails that should have had credentials.
+// explain adds advice to the error of a source that should have had credentials.
 func (o Options) explain(err error) error {
 	if _, ok := errors.AsType[*ssocreds.InvalidTokenError](err); ok || strings.Contains(err.Error(), "SSO") {
 		login := "aws sso login"
@@ -181,8 +181,8 @@ func checkContainer(address string) error {
 		"correct it")
 }
 
-// fromInstance asks for the instance profile. It is the last source, and on most machines there is
-// nobody to ask.
+// fromInstance asks for the instance profile. It is the last source, and most machines have
+// none.
 func (u *Upstream) fromInstance(ctx context.Context) (aws.CredentialsProvider, error) {
 	if strings.EqualFold(u.opts.env("AWS_EC2_METADATA_DISABLED"), "true") {
 		return nil, nil

@@ -6,7 +6,7 @@
 //
 // Promises:
 //
-//   - What is read is what [Options] name: the environment through Lookup, files in ConfigDir. With
+//   - Only the sources in [Options] are read: the environment through Lookup, files in ConfigDir. With
 //     both given, neither the process environment nor the home directory supplies a credential.
 //   - Credentials are looked for, in this order: AWS_BEARER_TOKEN_BEDROCK; the profile that Options
 //     name; the variables AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN; a web
@@ -16,7 +16,7 @@
 //   - [New] gets credentials once, so that a run without any fails before it starts. They are
 //     renewed before they expire. When Bedrock reports that they have expired, the upstream looks for
 //     them again and sends the request once more.
-//   - Only calls of models and lists of them are signed. Whatever else an agent asks for is refused,
-//     whatever the credential allows.
+//   - Only calls of models and lists of them are signed. Other requests of an agent are refused,
+//     even if the credential allows them.
 //   - Answers pass unbuffered. Requests are read whole, because a signature covers their content.
 package bedrock

@@ -31,7 +31,7 @@ func (o Options) profileName() string {
 	return cmp.Or(o.Profile, o.env("AWS_PROFILE"), defaultProfile)
 }
 
-// configDir is the folder of the AWS tools; empty if nobody says where it is.
+// configDir is the folder of the AWS tools; empty if it is not known.
 func (o Options) configDir() string {
 	home := cmp.Or(o.env("HOME"), o.env("USERPROFILE"))
 	switch {
@@ -79,7 +79,7 @@ func (o Options) loadProfile(ctx context.Context) (config.SharedConfig, error) {
 	return profile, nil
 }
 
-// fromProfile lets the SDK follow what the profile says, if it says anything of credentials.
+// fromProfile lets the SDK follow a profile that has credentials.
 func (u *Upstream) fromProfile(ctx context.Context) (aws.CredentialsProvider, error) {
 	o := u.opts
 	profile, err := o.loadProfile(ctx)
@@ -111,7 +111,7 @@ func (u *Upstream) fromProfile(ctx context.Context) (aws.CredentialsProvider, er
 	return cfg.Credentials, nil
 }
 
-// hasCredentials reports whether a profile says where credentials come from. Others only name a
+// hasCredentials reports whether a profile has a source of credentials. Others only name a
 // region, and the SDK would go on to the environment of the process.
 func hasCredentials(p config.SharedConfig) bool {
 	return p.Credentials.HasKeys() || p.Source != nil || p.CredentialSource != "" || p.WebIdentityTokenFile != "" ||

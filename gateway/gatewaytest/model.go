@@ -108,7 +108,7 @@ type Question struct {
 	// Tools are offered to the model, and Result is the id of a call of one whose result the question brings.
 	Tools  []string
 	Result string
-	// URL is something that the API shall look at.
+	// URL is something that the API is to read.
 	URL string
 	// Text is the question itself, and Fields are lines before it that the API does not know.
 	Text   string
@@ -150,7 +150,7 @@ type Error struct {
 
 func (e *Error) Error() string { return fmt.Sprintf("%s: %s (status %d)", e.Name, e.Why, e.Status) }
 
-// ErrBrokeOff says that an answer came without its end.
+// ErrBrokeOff is the error for an answer without its end.
 var ErrBrokeOff = errors.New("gatewaytest: the answer broke off")
 
 // Ask asks a model at an address, with the token of a run. What came before an error is returned with it.

@@ -51,7 +51,7 @@ var reserved = []struct {
 
 var publicIPv6 = netip.MustParsePrefix("2000::/3")
 
-// notPublic says what an address is that not everybody can reach, and is empty for a public one.
+// notPublic describes an address that is not public; it is empty for a public one.
 func notPublic(addr netip.Addr) string {
 	if !addr.IsValid() {
 		return "no address"
@@ -71,7 +71,7 @@ func notPublic(addr netip.Addr) string {
 }
 
 // listable reports whether an address that is not public may be permitted by naming it. The others
-// are nobody's, lead to IPv4 addresses in disguise, or hand out the machine's credentials.
+// are unassigned, lead to IPv4 addresses in disguise, or hand out the machine's credentials.
 func listable(addr netip.Addr) bool {
 	return addr.IsPrivate() || netip.MustParsePrefix("100.64.0.0/10").Contains(addr)
 }

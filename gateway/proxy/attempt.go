@@ -12,20 +12,20 @@ import (
 	"time"
 )
 
-// An attempt is one request for a connection, from its arrival to its end, which is told once.
+// An attempt is one request for a connection, from its arrival to its end. It has one event.
 type attempt struct {
 	proxy *Proxy
 	begun time.Time
-	told  Connection
+	event Connection
 	where string // host:port for the client to read
 }
 
 // attempt begins an attempt for a host as the client wrote it.
 func (p *Proxy) attempt(protocol Protocol, written string, port uint16) *attempt {
-	a := &attempt{proxy: p, begun: time.Now(), told: Connection{Protocol: protocol}}
-	a.told.Host = printable(written, maxEventHost)
-	a.told.Port = int(port)
-	a.where = a.told.Host
+	a := &attempt{proxy: p, begun: time.Now(), event: Connection{Protocol: protocol}}
+	a.event.Host = printable(written, maxEventHost)
+	a.event.Port = int(port)
+	a.where = a.event.Host
 	if a.where == "" {
 		a.where = "a request without a host"
 	}
@@ -34,39 +34,39 @@ func (p *Proxy) attempt(protocol Protocol, written string, port uint16) *attempt
 
 // understood replaces what the client wrote by what it means.
 func (a *attempt) understood(t target) {
-	a.told.Host, a.told.Port, a.where = t.host.String(), int(t.port), t.String()
+	a.event.Host, a.event.Port, a.where = t.host.String(), int(t.port), t.String()
 }
 
-// refuse tells the attempt and its problem.
+// refuse reports the attempt and its problem.
 func (a *attempt) refuse(p *problem) *problem {
-	a.told.Verdict, a.told.Reason = p.verdict, p.reason
+	a.event.Verdict, a.event.Reason = p.verdict, p.reason
 	if p.detail != "" {
-		a.told.Reason = printable(p.reason+": "+p.detail, maxEventReason)
+		a.event.Reason = printable(p.reason+": "+p.detail, maxEventReason)
 	}
 	if p.address.IsValid() {
-		a.told.Address = p.address.String()
+		a.event.Address = p.address.String()
 	}
-	a.tell()
+	a.report()
 	return p
 }
 
-// end tells an attempt that was let through; reason is empty if it ended as it should.
+// end reports an allowed attempt; reason is empty if it ended normally.
 func (a *attempt) end(out *outbound, reason string) {
-	a.told.Verdict, a.told.Reason = Allowed, reason
+	a.event.Verdict, a.event.Reason = Allowed, reason
 	a.count(out)
-	a.tell()
+	a.report()
 }
 
 func (a *attempt) count(out *outbound) {
-	a.told.BytesUp, a.told.BytesDown = out.up.Load(), out.down.Load()
+	a.event.BytesUp, a.event.BytesDown = out.up.Load(), out.down.Load()
 }
 
-func (a *attempt) tell() {
-	a.told.Duration = time.Since(a.begun)
-	a.proxy.events.tell(a.told)
+func (a *attempt) report() {
+	a.event.Duration = time.Since(a.begun)
+	a.proxy.events.report(a.event)
 }
 
-// open checks the target and connects with it. A problem has been told already.
+// open checks the target and connects with it. A problem has been reported already.
 func (a *attempt) open(ctx context.Context, t target) (*outbound, *problem) {
 	a.understood(t)
 	ctx, cancel := context.WithTimeout(ctx, a.proxy.options.DialTimeout)
@@ -79,7 +79,7 @@ func (a *attempt) open(ctx context.Context, t target) (*outbound, *problem) {
 	if err != nil {
 		return nil, a.refuse(unreachable(err))
 	}
-	a.told.Address = netip.AddrPortFrom(addr, t.port).String()
+	a.event.Address = netip.AddrPortFrom(addr, t.port).String()
 	out := &outbound{Conn: conn}
 	if !a.proxy.track(out) {
 		_ = conn.Close()
@@ -140,7 +140,7 @@ func (p *Proxy) admitLiteral(addr netip.Addr) *problem {
 }
 
 // lookUp gives the addresses of a name, all of them checked. An answer that mixes public addresses
-// with others is refused as a whole: nobody publishes such a name in good faith.
+// with others is refused as a whole: no honest name has both.
 func (p *Proxy) lookUp(ctx context.Context, name string) ([]netip.Addr, *problem) {
 	answer, err := p.options.Resolve(ctx, name)
 	if err == nil && len(answer) == 0 {
@@ -161,7 +161,7 @@ func (p *Proxy) lookUp(ctx context.Context, name string) ([]netip.Addr, *problem
 	return addrs, nil
 }
 
-// notOutside says what an address is that does not lead out into the public network.
+// notOutside describes an address that is not in the public network.
 func (p *Proxy) notOutside(addr netip.Addr) string {
 	if what := notPublic(addr); what != "" {
 		return what

@@ -15,9 +15,9 @@ import (
 type inbound struct {
 	net.Conn
 	proxy *Proxy
-	// busy says that there are too many connections: each request gets told so.
+	// busy means that there are too many connections: each request is refused.
 	busy bool
-	// first is the byte that told the protocol; it is read again. Only one goroutine reads.
+	// first is the byte that identified the protocol; it is read again. Only one goroutine reads.
 	first   [1]byte
 	pending bool
 
@@ -49,7 +49,7 @@ func (c *inbound) Write(b []byte) (int, error) {
 	return c.Conn.Write(b)
 }
 
-// CloseWrite tells the client that nothing more comes.
+// CloseWrite ends the data for the client.
 func (c *inbound) CloseWrite() error { return closeWrite(c.Conn) }
 
 // Close may be called more than once.
@@ -91,7 +91,7 @@ func (c *outbound) note(count *atomic.Int64, n int) {
 	}
 }
 
-// CloseWrite tells the host that nothing more comes.
+// CloseWrite ends the data for the host.
 func (c *outbound) CloseWrite() error { return closeWrite(c.Conn) }
 
 // whenIdle calls stop once no byte went either way for the whole of limit. The result ends the

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package proxy is the way by which the tools of an agent reach the network: a proxy outside of the
-// agent's cell that lets through what a [Policy] lists and nothing else. It speaks HTTP CONNECT, plain
+// Package proxy connects the tools of an agent with the network: a proxy outside of the
+// agent's cell that permits only what a [Policy] lists. It speaks HTTP CONNECT, plain
 // HTTP in absolute form, SOCKS5 and SOCKS4a on one listener. The cell has no other network, so a tool
 // that ignores its proxy settings reaches nothing. The proxy emits a [Connection] for every attempt.
 //
@@ -15,7 +15,7 @@
 //     otherwise. Loopback, private, link-local (cloud metadata), shared, multicast, reserved and
 //     documentation addresses, and IPv6 addresses that carry an IPv4 one, are not public; neither
 //     are the addresses of this machine. A name that is not listed is not looked up.
-//   - Requests that say two things. The proxy rewrites plain HTTP requests, for the host of the
+//   - Requests with two meanings. The proxy rewrites plain HTTP requests, for the host of the
 //     request line, on a connection of their own. It checks each request of a connection.
 //   - Use without end: headers, handshakes, idle connections and their number are bounded, and
 //     nothing outlives [Proxy.Close].
@@ -24,7 +24,7 @@
 //
 //   - A permitted host that passes things on. A tool that may reach a host that relays, stores or
 //     mirrors can reach, through it, whatever it reaches. A wildcard permits every host below it.
-//   - What is said inside a tunnel. TLS is not opened, so behind CONNECT and SOCKS neither the server
+//   - Data inside a tunnel. TLS is not opened, so behind CONNECT and SOCKS neither the server
 //     name nor the Host header is compared with the host that was checked. Servers that many domains
 //     share can be asked for another of them.
 //   - Data in names. The lookup of a permitted name is seen by the name servers of its domain: with a

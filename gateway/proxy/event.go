@@ -25,7 +25,7 @@ const (
 	ProtocolSOCKS5  Protocol = "socks5"
 )
 
-// A Verdict is what became of an attempt.
+// A Verdict is the outcome of an attempt.
 type Verdict string
 
 // The verdicts.
@@ -36,8 +36,8 @@ const (
 )
 
 // A Connection is the payload of kind [gateway.KindConnection]: one attempt of a tool to reach
-// something. One that is denied or fails is told at once, one that is allowed when it has ended. Of
-// plain HTTP each request is an attempt. What is not even a request of a known protocol is not told.
+// something. A denied or failed attempt is emitted at once, an allowed one when it has ended. In
+// plain HTTP each request is an attempt. Bytes of an unknown protocol emit no event.
 type Connection struct {
 	Protocol Protocol `json:"protocol,omitzero"`
 	// Host is in its one spelling; of a host that was not understood it is what the client wrote. It
@@ -45,7 +45,7 @@ type Connection struct {
 	Host    string  `json:"host"`
 	Port    int     `json:"port,omitzero"`
 	Verdict Verdict `json:"verdict"`
-	// Reason says why an attempt was denied or failed, or what ended an allowed one before its time.
+	// Reason is why an attempt was denied or failed, or ended early.
 	Reason string `json:"reason,omitzero"`
 	// Address is what was dialled, or the address that Host led to and that was denied.
 	Address string `json:"address,omitzero"`
@@ -54,9 +54,9 @@ type Connection struct {
 	BytesDown int64 `json:"bytesDown,omitzero"`
 	// Duration is rounded to milliseconds on the wire.
 	Duration time.Duration `json:"-"`
-	// Missed is how many attempts before this one nobody was told of, since Options.Emit was slower
-	// than the attempts came, or since there were thousands that led nowhere. An event without a host and
-	// a protocol is told for the last of them when the proxy is closed.
+	// Missed is how many attempts before this one have no event, because Options.Emit was too slow or
+	// there were thousands of fruitless ones. When the proxy is closed, an event without a host and
+	// a protocol reports the last of them.
 	Missed int `json:"missed,omitzero"`
 }
 
@@ -94,7 +94,7 @@ const (
 
 // printable makes text of strangers safe to show and to keep, in at most limit bytes.
 func printable(text string, limit int) string {
-	// An escape is longer than what it stands for: cutting first only saves work.
+	// An escape is longer than its character: cutting first only saves work.
 	text = safetext.Line(text[:min(len(text), limit)])
 	if len(text) <= limit {
 		return text
@@ -106,7 +106,7 @@ func printable(text string, limit int) string {
 }
 
 const (
-	// maxQueued bounds the events that wait for a slow listener.
+	// maxQueued bounds the events that wait for a slow Emit.
 	maxQueued = 4096
 	// maxFruitless bounds the events about attempts that led nowhere, which cost a client nothing: so
 	// many at once, and fruitlessRate more in each second. Without it, stored events would fill a disk.
@@ -114,9 +114,9 @@ const (
 	fruitlessRate = 20
 )
 
-// A teller emits events, one at a time and in order, so that a slow listener never holds up a
+// A reporter emits events, one at a time and in order, so that a slow Emit never delays a
 // connection.
-type teller struct {
+type reporter struct {
 	emit func(event.Payload)
 	wake chan struct{}
 	done chan struct{}
@@ -125,13 +125,13 @@ type teller struct {
 	queue  []Connection
 	missed int
 	closed bool
-	told   float64   // fruitless attempts, less what time has forgiven
-	last   time.Time // when told was counted
+	spent  float64   // fruitless attempts, less what time has forgiven
+	last   time.Time // when spent was updated
 }
 
-// newTeller starts a teller; its close must be called.
-func newTeller(emit func(event.Payload)) *teller {
-	t := &teller{emit: emit, wake: make(chan struct{}, 1), done: make(chan struct{})}
+// newReporter starts a reporter; its close must be called.
+func newReporter(emit func(event.Payload)) *reporter {
+	t := &reporter{emit: emit, wake: make(chan struct{}, 1), done: make(chan struct{})}
 	if emit == nil {
 		close(t.done)
 		return t
@@ -140,8 +140,8 @@ func newTeller(emit func(event.Payload)) *teller {
 	return t
 }
 
-// tell never blocks.
-func (t *teller) tell(c Connection) {
+// report never blocks.
+func (t *reporter) report(c Connection) {
 	if t.emit == nil {
 		return
 	}
@@ -156,26 +156,26 @@ func (t *teller) tell(c Connection) {
 	t.signal()
 }
 
-// affordLocked reports whether one more fruitless attempt may be told, and counts it then.
-func (t *teller) affordLocked() bool {
+// affordLocked reports whether one more fruitless attempt may be reported, and counts it then.
+func (t *reporter) affordLocked() bool {
 	now := time.Now()
-	t.told = max(0, t.told-fruitlessRate*now.Sub(t.last).Seconds())
+	t.spent = max(0, t.spent-fruitlessRate*now.Sub(t.last).Seconds())
 	t.last = now
-	if t.told+1 > maxFruitless {
+	if t.spent+1 > maxFruitless {
 		return false
 	}
-	t.told++
+	t.spent++
 	return true
 }
 
-func (t *teller) signal() {
+func (t *reporter) signal() {
 	select {
 	case t.wake <- struct{}{}:
 	default:
 	}
 }
 
-func (t *teller) run() {
+func (t *reporter) run() {
 	defer close(t.done)
 	for range t.wake {
 		waiting, closed := t.take()
@@ -188,7 +188,7 @@ func (t *teller) run() {
 	}
 }
 
-func (t *teller) take() ([]Connection, bool) {
+func (t *reporter) take() ([]Connection, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	waiting := t.queue
@@ -196,12 +196,12 @@ func (t *teller) take() ([]Connection, bool) {
 	return waiting, t.closed
 }
 
-// close waits until everything has been told. Nothing may be told afterwards.
-func (t *teller) close() {
+// close waits until every event is emitted. It must be the last call.
+func (t *reporter) close() {
 	t.mu.Lock()
 	t.closed = true
 	if t.missed > 0 {
-		t.queue = append(t.queue, Connection{Verdict: Denied, Reason: "there were too many attempts to tell of each", Missed: t.missed})
+		t.queue = append(t.queue, Connection{Verdict: Denied, Reason: "there were too many attempts to report each", Missed: t.missed})
 	}
 	t.mu.Unlock()
 	t.signal()

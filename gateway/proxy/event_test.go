@@ -15,7 +15,7 @@ import (
 func TestAFloodOfRefusalsIsToldInShort(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var refused, allowed, missed int
-		teller := newTeller(func(p event.Payload) {
+		teller := newReporter(func(p event.Payload) {
 			c := p.(Connection)
 			missed += c.Missed
 			switch {
@@ -28,14 +28,14 @@ func TestAFloodOfRefusalsIsToldInShort(t *testing.T) {
 		const seconds, rate = 10, 1000
 		for range seconds {
 			for range rate {
-				teller.tell(Connection{Verdict: Denied, Host: "h"})
+				teller.report(Connection{Verdict: Denied, Host: "h"})
 				synctest.Wait()
 			}
-			teller.tell(Connection{Verdict: Allowed, Host: "h"})
+			teller.report(Connection{Verdict: Allowed, Host: "h"})
 			time.Sleep(time.Second)
 		}
-		teller.tell(Connection{Verdict: Denied, Host: "h"})
-		teller.tell(Connection{Verdict: Failed, Host: "h"})
+		teller.report(Connection{Verdict: Denied, Host: "h"})
+		teller.report(Connection{Verdict: Failed, Host: "h"})
 		teller.close()
 		if most := maxFruitless + seconds*fruitlessRate; refused > most || refused < maxFruitless {
 			t.Errorf("%d refusals were told, want %d to %d", refused, maxFruitless, most)

@@ -73,7 +73,7 @@ func parseTarget(text string, usual uint16) (target, error) {
 		return target{}, err
 	}
 	if strings.HasPrefix(text, "[") != h.addr.Is6() {
-		return target{}, errors.New("brackets belong around IPv6 addresses and nothing else")
+		return target{}, errors.New("brackets are only for IPv6 addresses")
 	}
 	t := target{h, usual}
 	if portText != "" {
@@ -139,7 +139,7 @@ func parseIPv6(text string) (host, error) {
 	addr, err := netip.ParseAddr(text)
 	switch {
 	case err != nil:
-		return host{}, errors.New("it is no IPv6 address")
+		return host{}, errors.New("it is not an IPv6 address")
 	case addr.Zone() != "":
 		return host{}, errors.New("addresses with a zone are not for others")
 	case addr.Is4In6():
@@ -203,7 +203,7 @@ func asciiLabel(label string) (string, error) {
 	}
 	for _, c := range []byte(ascii) {
 		if !isNameByte(c) {
-			return "", fmt.Errorf("%q does not belong into a name", rune(c))
+			return "", fmt.Errorf("%q is not allowed in a name", rune(c))
 		}
 	}
 	return ascii, nil

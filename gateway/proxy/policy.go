@@ -12,7 +12,7 @@ import (
 	"github.com/drover-agents/drover/advice"
 )
 
-// A Policy says what may be reached. The zero value permits nothing.
+// A Policy lists the hosts and ports that may be reached. The zero value permits none.
 type Policy struct {
 	// Domains are the hosts that may be reached: "example.org" is that host alone, "*.example.org"
 	// every host below it but not itself, "*" every public host and address. An address that is
@@ -105,7 +105,7 @@ func instead(pattern string, err error) error {
 	case strings.Contains(pattern, "://"):
 		err = errors.New("it is a URL")
 	case strings.Contains(pattern, "/"):
-		err = errors.New("paths cannot be told apart")
+		err = errors.New("the proxy does not see paths")
 	case strings.Count(pattern, ":") == 1:
 		err = errors.New("ports have a field of their own")
 	}

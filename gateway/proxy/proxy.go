@@ -18,12 +18,12 @@ import (
 )
 
 const (
-	// handshakeTimeout is how long a client may take to say what it wants.
+	// handshakeTimeout is how long a client may take to send its request.
 	handshakeTimeout = 30 * time.Second
 	// maxHeader bounds the header of a request, maxResponseHeader that of an answer.
 	maxHeader         = 64 << 10
 	maxResponseHeader = 1 << 20
-	// maxRefusing is how many connections above the limit get an answer that says so. They have
+	// maxRefusing is how many connections above the limit get a refusal. They have
 	// refusingTimeout to read it.
 	maxRefusing     = 16
 	refusingTimeout = 5 * time.Second
@@ -31,8 +31,8 @@ const (
 
 // Options configures a [Proxy]. The zero value is ready to use.
 type Options struct {
-	// Emit is told of every attempt, as a [Connection]. It is called by one goroutine, without a lock
-	// held; a slow one does not hold up connections, but Close waits for it. Nil tells nobody.
+	// Emit receives a [Connection] for every attempt. It is called by one goroutine, without a lock
+	// held; a slow one does not delay connections, but Close waits for it. Nil discards them.
 	Emit func(event.Payload)
 	// Resolve gives the addresses of a host name, which is in lower-case ASCII and has no final dot.
 	// It must heed the context. Nil asks the system.
@@ -78,7 +78,7 @@ func (o *Options) orDefaults() Options {
 type Proxy struct {
 	rules        *rules
 	options      Options
-	events       *teller
+	events       *reporter
 	http         *http.Server
 	ownAddresses func() []netip.Addr
 
@@ -87,7 +87,7 @@ type Proxy struct {
 
 	mu       sync.Mutex
 	closed   bool
-	working  sync.WaitGroup         // what may still tell something; grows under mu, until closed
+	working  sync.WaitGroup         // goroutines that may still report; grows under mu, until closed
 	open     map[io.Closer]struct{} // listeners and connections
 	clients  int                    // how many of them are inbound and served
 	refusing int                    // how many of them are inbound and above the limit
@@ -102,7 +102,7 @@ func New(p Policy, o *Options) (*Proxy, error) {
 	options := o.orDefaults()
 	ctx, cancel := context.WithCancel(context.Background())
 	proxy := &Proxy{
-		rules: rules, options: options, events: newTeller(options.Emit), ownAddresses: ownAddresses,
+		rules: rules, options: options, events: newReporter(options.Emit), ownAddresses: ownAddresses,
 		ctx: ctx, cancel: cancel, open: map[io.Closer]struct{}{},
 	}
 	proxy.http = proxy.newServer()
@@ -175,7 +175,7 @@ func (p *Proxy) take(conn net.Conn) {
 	}()
 }
 
-// register counts a new connection. It reports whether somebody has time for it.
+// register counts a new connection. It reports whether it is served.
 func (p *Proxy) register(c *inbound) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -252,8 +252,8 @@ func (p *Proxy) forget(c io.Closer) {
 	}
 }
 
-// Close ends all listeners and connections, and returns when everything that was going on has ended
-// and has been told. It must not be called by Options.Emit.
+// Close ends all listeners and connections, and returns when all attempts have ended
+// and are reported. It must not be called by Options.Emit.
 func (p *Proxy) Close() error {
 	p.mu.Lock()
 	p.closed = true

@@ -134,7 +134,7 @@ func readSOCKS4(r *bufio.Reader) (socksRequest, error) {
 	request := socksRequest{command: head[1], port: binary.BigEndian.Uint16(head[2:])}
 	addr := netip.AddrFrom4([4]byte(head[4:]))
 	request.host = addr.String()
-	_, err := readZeroEnded(r) // the user, whom nobody asked for
+	_, err := readZeroEnded(r) // the user, which is ignored
 	// 0.0.0.x with x other than 0 announces a name.
 	if octets := addr.As4(); err == nil && bytes.Equal(octets[:3], []byte{0, 0, 0}) && octets[3] != 0 {
 		request.host, err = readZeroEnded(r)

@@ -55,7 +55,7 @@ func openFolders(parent *os.Root, name string) {
 	o := &opener{root: root, prefix: "moved-" + rand.Text() + "-"}
 	o.openBelow(".", 0)
 	for n := 0; n < o.moved; n++ { // which grows while it works
-		o.open(o.place(n), 1)
+		o.open(o.movedPath(n), 1)
 	}
 }
 
@@ -67,7 +67,7 @@ type opener struct {
 }
 
 // place is where a folder is moved to.
-func (o *opener) place(n int) string { return o.prefix + strconv.Itoa(n) }
+func (o *opener) movedPath(n int) string { return o.prefix + strconv.Itoa(n) }
 
 func (o *opener) open(dir string, depth int) {
 	info, err := o.root.Lstat(dir)
@@ -77,7 +77,7 @@ func (o *opener) open(dir string, depth int) {
 	if info.Mode().Perm()&0o700 != 0o700 {
 		_ = o.root.Chmod(dir, 0o700) // removing tells what became of it
 	}
-	if depth > maxDepth && o.root.Rename(dir, o.place(o.moved)) == nil {
+	if depth > maxDepth && o.root.Rename(dir, o.movedPath(o.moved)) == nil {
 		o.moved++
 		return
 	}

@@ -78,7 +78,7 @@ type mapSlot[K comparable, V any] struct {
 }
 
 // place tells the bit of hash at this level and where its slot is, or would be.
-func (n *mapNode[K, V]) place(hash uint64, shift uint) (bit uint32, at int) {
+func (n *mapNode[K, V]) position(hash uint64, shift uint) (bit uint32, at int) {
 	bit = 1 << ((hash >> shift) & blockMask)
 	return bit, bits.OnesCount32(n.bitmap & (bit - 1))
 }
@@ -86,7 +86,7 @@ func (n *mapNode[K, V]) place(hash uint64, shift uint) (bit uint32, at int) {
 // leaf finds the only leaf that can hold keys of hash, nil without such a leaf.
 func (n *mapNode[K, V]) leaf(hash uint64) *mapLeaf[K, V] {
 	for shift := uint(0); ; shift += blockBits {
-		bit, at := n.place(hash, shift)
+		bit, at := n.position(hash, shift)
 		if n.bitmap&bit == 0 {
 			return nil
 		}
@@ -100,7 +100,7 @@ func (n *mapNode[K, V]) leaf(hash uint64) *mapLeaf[K, V] {
 
 // with returns the node with leaf in it, and whether its key is new.
 func (n *mapNode[K, V]) with(leaf *mapLeaf[K, V], shift uint) (*mapNode[K, V], bool) {
-	bit, at := n.place(leaf.hash, shift)
+	bit, at := n.position(leaf.hash, shift)
 	if n.bitmap&bit == 0 {
 		slots := slices.Concat(n.slots[:at], []mapSlot[K, V]{{leaf: leaf}}, n.slots[at:])
 		return &mapNode[K, V]{bitmap: n.bitmap | bit, slots: slots}, true

@@ -7,7 +7,7 @@
 //
 //   - A credential of 12 bytes or more does not appear in the headers and the body of the answer, neither as
 //     it is nor escaped for JSON or a URL, nor in base64, however the body is split.
-//   - Every other byte passes unchanged and in its place. A byte waits for the next ones only if it may begin
+//   - Every other byte passes unchanged and in order. A byte waits for the next ones only if it may begin
 //     a credential.
 //
 // Not promised: a credential that the upstream has encoded in another way, or compressed without saying so.
@@ -30,7 +30,7 @@ const (
 	partial  = 8
 )
 
-// mask stands for each byte of a credential.
+// mask replaces each byte of a credential.
 const mask = '*'
 
 // Mask takes the credentials in the headers of a request out of its answer.

@@ -233,7 +233,7 @@ func (h host) newV1(where map[string]hierarchy, name string, l Limits) (*Group, 
 }
 
 // places are the folders in which groups of ours may be.
-func (h host) places() []string {
+func (h host) parents() []string {
 	where, err := h.hierarchies()
 	if err != nil {
 		return nil

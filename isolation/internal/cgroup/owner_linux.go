@@ -88,7 +88,7 @@ func (h host) sweep() (removed int) {
 	if err != nil {
 		return 0
 	}
-	for _, place := range h.places() {
+	for _, place := range h.parents() {
 		entries, _ := os.ReadDir(place)
 		for _, e := range entries {
 			o, ours := ownerOf(e.Name())

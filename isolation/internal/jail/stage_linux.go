@@ -27,7 +27,7 @@ type stage struct {
 
 type stagedMount struct {
 	source
-	place string
+	mountPoint string
 	// idmap is the map, nil for none. With public set, others may read the mount as it is.
 	idmap  *os.File
 	public bool
@@ -38,7 +38,7 @@ var stagePlaces = []string{"/mnt", "/media", "/srv", "/opt", "/run", "/tmp"}
 
 // newStage plans the mounts for a cell of the given user. It mounts nothing yet.
 func newStage(mounts sources, bwrap string, cell owner) (*stage, error) {
-	dir, err := stagePlace(bwrap)
+	dir, err := stageFolder(bwrap)
 	if err != nil {
 		return nil, err
 	}
@@ -53,7 +53,7 @@ func newStage(mounts sources, bwrap string, cell owner) (*stage, error) {
 	return st, nil
 }
 
-func stagePlace(bwrap string) (string, error) {
+func stageFolder(bwrap string) (string, error) {
 	for _, dir := range stagePlaces {
 		info, err := os.Lstat(dir)
 		if err == nil && info.IsDir() && !strings.HasPrefix(bwrap, dir+"/") {
@@ -65,7 +65,7 @@ func stagePlace(bwrap string) (string, error) {
 }
 
 func planMount(m source, place string, cell owner) (stagedMount, error) {
-	planned := stagedMount{source: m, place: place}
+	planned := stagedMount{source: m, mountPoint: place}
 	planned.public = m.stat.Mode&unix.S_IROTH != 0 && (!m.folder() || m.stat.Mode&unix.S_IXOTH != 0)
 	on := owner{m.stat.Uid, m.stat.Gid}
 	if on == cell {
@@ -80,7 +80,7 @@ func planMount(m source, place string, cell owner) (stagedMount, error) {
 func (st *stage) binds() []bind {
 	var all []bind
 	for _, m := range st.mounts {
-		all = append(all, bind{source: m.place, target: m.target(), writable: m.Writable})
+		all = append(all, bind{source: m.mountPoint, target: m.target(), writable: m.Writable})
 	}
 	return all
 }
@@ -166,12 +166,12 @@ func (m stagedMount) mapIDs(tree int) error {
 func (m stagedMount) attach(tree int) error {
 	var err error
 	if m.folder() {
-		err = os.Mkdir(m.place, 0o755)
+		err = os.Mkdir(m.mountPoint, 0o755)
 	} else {
-		err = os.WriteFile(m.place, nil, 0o644)
+		err = os.WriteFile(m.mountPoint, nil, 0o644)
 	}
 	if err == nil {
-		err = unix.MoveMount(tree, "", unix.AT_FDCWD, m.place, unix.MOVE_MOUNT_F_EMPTY_PATH)
+		err = unix.MoveMount(tree, "", unix.AT_FDCWD, m.mountPoint, unix.MOVE_MOUNT_F_EMPTY_PATH)
 	}
 	if err != nil {
 		return fmt.Errorf("starting a cell: staging %s: %w", m.Source, err)

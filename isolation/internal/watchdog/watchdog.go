@@ -70,18 +70,18 @@ const (
 
 // A Watchdog watches one cell.
 type Watchdog struct {
-	opts     Options
-	interval time.Duration
-	baseline Measure
-	spent    time.Duration // the highest CPU time seen; it never falls
-	walk     *walk         // the look that is going on, or nil
-	begun    []space       // room on the disk of each path when that look began
-	room     []space       // the same for the last look that was completed
-	rest     time.Time     // no look before that costs something
-	calm     time.Time     // no urgent look before
-	cancel   context.CancelFunc
-	done     chan struct{}
-	stocked  chan struct{} // closed after the first count
+	opts        Options
+	interval    time.Duration
+	baseline    Measure
+	spent       time.Duration // the highest CPU time seen; it never falls
+	walk        *walk         // the look that is going on, or nil
+	begun       []space       // room on the disk of each path when that look began
+	room        []space       // the same for the last look that was completed
+	rest        time.Time     // no look before that costs something
+	urgentAfter time.Time     // no urgent look before
+	cancel      context.CancelFunc
+	done        chan struct{}
+	stocked     chan struct{} // closed after the first count
 
 	mu   sync.Mutex
 	last Measure
@@ -268,7 +268,7 @@ func (w *Watchdog) look(ctx context.Context) *Breach {
 	if b := cmp.Or(w.checkFree(room), w.checkSpare()); b != nil {
 		return b
 	}
-	urgent := began.After(w.calm) && w.urgent(room)
+	urgent := began.After(w.urgentAfter) && w.urgent(room)
 	if !urgent && began.Before(w.rest) {
 		return nil
 	}
@@ -286,8 +286,8 @@ func (w *Watchdog) look(ctx context.Context) *Breach {
 func (w *Watchdog) pause(began time.Time, urgent bool) {
 	took := time.Since(began)
 	if urgent {
-		w.calm = began.Add(urgentShare * took)
-		w.rest = w.calm
+		w.urgentAfter = began.Add(urgentShare * took)
+		w.rest = w.urgentAfter
 		return
 	}
 	// A bit less than the whole: a slice that took just its time must not skip a tick.
