@@ -4,10 +4,10 @@ package isolation
 
 import "strings"
 
-// A Mode is a way to pay for the model. The package of an agent names those that it knows.
+// A Mode is a kind of authentication with the model. The package of an agent names those that it knows.
 type Mode string
 
-// Auth is how the model is paid for. The zero value takes the first that the host has: its variables,
+// Auth is the authentication with the model. The zero value takes the first that the host has: its variables,
 // then the settings of its agent.
 type Auth struct {
 	// Only is the one mode to accept. Empty means the first that the host has.
@@ -19,13 +19,13 @@ type Auth struct {
 	LoginPath string
 }
 
-// An AuthError says that there is no way to pay for the model, or none that can be used.
+// An AuthError means that the run has no usable credential for the model.
 type AuthError struct {
 	// Reason is what is missing.
 	Reason string
 	// Fixes are the ways to fix it; one is enough.
 	Fixes []string
-	// Err is the cause, if there is one. Reason and Fixes say what it says.
+	// Err is the cause, if there is one. Reason and Fixes include its text.
 	Err error
 }
 

@@ -22,20 +22,20 @@ import (
 	"github.com/drover-agents/drover/launch"
 )
 
-// OpenOptions say what a cell must know of its run.
+// OpenOptions configures a cell for its run.
 type OpenOptions struct {
 	// RunID names the run in the gateway's logs. Empty means none.
 	RunID string
 	// Trackers are budgets of this run, beside those of the [Isolation].
 	Trackers []*guard.Tracker
-	// Judged says that somebody decides about every tool call, so that the program must not be told to
+	// Judged means that the caller decides about every tool call, so that the program must not be set to
 	// run commands without a question.
 	Judged bool
 	// Inspect is that of [gateway.RunOptions].
 	Inspect func(gateway.Ask) error
 	// MaxTurns and SideCallsPerTurn are those of [gateway.RunOptions].
 	MaxTurns, SideCallsPerTurn int
-	// Emit is told what happens in and around the cell, from any goroutine. Nil means nobody listens.
+	// Emit receives the events of the cell, from any goroutine. Nil discards them.
 	Emit func(event.Payload)
 }
 
@@ -286,7 +286,7 @@ func (c *Cell) serve(l net.Listener, serve func(net.Listener) error) {
 	c.serving.Go(func() { _ = serve(l) }) // it ends with an error when the listener is closed
 }
 
-// A calmListener can be closed twice, by the cell and by the server on it.
+// A twiceClosable listener can be closed twice, by the cell and by the server on it.
 type twiceClosable struct{ net.Listener }
 
 func (l twiceClosable) Close() error {
@@ -294,7 +294,7 @@ func (l twiceClosable) Close() error {
 	return nil
 }
 
-// onClose adds to what Close does. What was opened last is closed first.
+// onClose adds a function to Close, which calls the last one first.
 func (c *Cell) onClose(f func() error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -304,8 +304,8 @@ func (c *Cell) onClose(f func() error) {
 // errClosed is for who starts something in a cell that is closed.
 var errClosed = advice.Wrap(errors.New("isolation: the cell is closed"), "open another one for each run")
 
-// Spawn implements [launch.Spawner]: it starts the program under the isolation of the cell. A program that Close
-// meets while it starts does not come to run. The program needs the environment of [Cell.Inside].
+// Spawn implements [launch.Spawner]: it starts the program under the isolation of the cell. A program that is
+// starting when Close is called does not run. The program needs the environment of [Cell.Inside].
 func (c *Cell) Spawn(ctx context.Context, cmd launch.Command) (launch.Process, error) {
 	p, err := c.spawnIsolated(ctx, cmd)
 	if err != nil && c.open.Err() != nil && !errors.Is(err, errClosed) {
@@ -383,16 +383,16 @@ func (c *Cell) Home() *Home { return c.home }
 // Usage is what the model calls of the run have cost so far, as the gateway counts it.
 func (c *Cell) Usage() gateway.Usage { return c.run.Usage() }
 
-// BeginPrompt says that the CLI gets a prompt; see [gateway.Run.BeginPrompt].
+// BeginPrompt begins the count of a new prompt; see [gateway.Run.BeginPrompt].
 func (c *Cell) BeginPrompt() { c.run.BeginPrompt() }
 
-// Settle waits until model calls whose agent has gone are counted; see [gateway.Run.Settle].
+// Settle waits until model calls whose agent has disconnected are counted; see [gateway.Run.Settle].
 func (c *Cell) Settle(d time.Duration) { c.run.Settle(d) }
 
 // WarmUp has the cell answer model calls by itself until end is called; see [gateway.Run.WarmUp].
 func (c *Cell) WarmUp() (end func(), ok bool) { return c.run.WarmUp() }
 
-// Trackers are the budgets that the run is held to.
+// Trackers are the budgets of the run.
 func (c *Cell) Trackers() []*guard.Tracker { return c.trackers }
 
 // Stopped is why the cell has ended the run, or nil: a [*guard.BudgetError], an error that matches
@@ -407,7 +407,7 @@ func (c *Cell) Stopped() error {
 	return c.run.Stopped()
 }
 
-// A BreachError says which of its [Limits] a run went beyond.
+// A BreachError has the limit of [Limits] that a run exceeded.
 type BreachError struct{ Breach }
 
 func (e *BreachError) Error() string { return "isolation: " + e.Message }

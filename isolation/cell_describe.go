@@ -11,7 +11,7 @@ import (
 	"github.com/drover-agents/drover/isolation/internal/landlock"
 )
 
-// describe says what holds and what does not.
+// describe lists the protections that are enforced and those that are missing.
 func (c *Cell) describe(upstream string, leftOut []string) Protection {
 	f := facts{level: c.level, isolation: &c.isolation, addDirs: c.addDirs, shields: c.shields, guarded: c.guarded, notes: c.notes}
 	if w, ok := c.isolator.(*landlockIsolator); ok {
@@ -51,7 +51,7 @@ func (f facts) describe() Protection {
 	w := &words{}
 	w.holds("the home is private, and removed when the run is over")
 	w.holds("the environment is built from nothing")
-	w.holds("what pays for the model stays outside: the CLI holds a token for this run")
+	w.holds("the credential for the model stays outside: the CLI has a token for this run")
 	switch f.level {
 	case LevelCell:
 		f.cell(w)
@@ -91,7 +91,7 @@ func (f facts) cell(w *words) {
 		w.holds("mounts are made from handles of what was checked, and compared inside before the CLI runs")
 	}
 	w.holds("%s", f.isolation.network().inWords())
-	w.holds("whatever the CLI has started ends with it")
+	w.holds("all processes that the CLI started end with it")
 	if f.guarded {
 		w.holds("commands cannot open the memory, the output or the environment of the CLI")
 	} else {
@@ -137,7 +137,7 @@ func (f facts) cliSandbox(w *words) {
 	f.excluded(w, "the sandbox, without isolation")
 }
 
-// excluded tells of the ways out of the CLI's own sandbox that were asked for.
+// excluded lists the configured ways out of the CLI's own sandbox.
 func (f facts) excluded(w *words, of string) {
 	sandbox := f.isolation.sandbox()
 	if len(sandbox.ExcludedCommands) > 0 {
@@ -150,12 +150,12 @@ func (f facts) excluded(w *words, of string) {
 
 func (f facts) noIsolation(w *words) {
 	w.lacks("NO ISOLATION: the agent reads, writes and runs everything that this user can")
-	w.lacks("NO ISOLATION: tools reach every host, whatever the network policy says")
+	w.lacks("NO ISOLATION: tools reach every host; the network policy is not enforced")
 	w.lacks("credentials that the user keeps on this machine can be read by the agent")
 	w.lacks("neither memory nor processes nor disk are limited")
 }
 
-// files tells where the agent writes.
+// files lists where the agent writes.
 func (f facts) files(w *words, where string) {
 	w.holds("files: written only in %s%s; read only there, in the system's own folders and what was named", where, f.namedPaths())
 }
@@ -169,7 +169,7 @@ func (f facts) namedPaths() string {
 	return ", and in " + strings.Join(paths, ", ")
 }
 
-// inWords says what tools reach.
+// inWords describes what tools reach.
 func (p NetworkPolicy) inWords() string {
 	reach := p.domainsInWords()
 	if p.ownProxy() {

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// limits tells what the run may use, and who sees to it.
+// limits lists what the run may use, and how that is enforced.
 func (f facts) limits(w *words) {
 	l := f.isolation.Limits.Resolved()
 	f.memory(w, l)
@@ -34,15 +34,15 @@ func (f facts) limits(w *words) {
 	}
 }
 
-// some are the phrases that say something.
+// some are the phrases that are not empty.
 func some(phrases ...string) []string {
-	var said []string
+	var kept []string
 	for _, phrase := range phrases {
 		if phrase != "" {
-			said = append(said, phrase)
+			kept = append(kept, phrase)
 		}
 	}
-	return said
+	return kept
 }
 
 func (f facts) memory(w *words, l Limits) {

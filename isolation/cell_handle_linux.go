@@ -21,7 +21,7 @@ type linkError struct{ link string }
 func (e *linkError) Error() string { return e.link + " is a symbolic link" }
 
 // openPath opens what an absolute path names, part by part, each below the handle of the one before: what is
-// exchanged meanwhile cannot lead elsewhere. Links are followed only in folders for which trusted holds. It
+// exchanged meanwhile cannot lead elsewhere. Links are followed only in folders that trusted accepts. It
 // returns the handle and the path without links.
 func openPath(path string, trusted func(folder *os.File, path string) bool) (_ *os.File, real string, err error) {
 	root, err := os.OpenFile("/", unix.O_PATH|unix.O_DIRECTORY, 0)
@@ -119,7 +119,7 @@ func readLink(fd int) (string, error) {
 func openBeneath(folder *os.File, rest string) (*os.File, error) {
 	how := &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_MAGICLINKS}
 	fd, err := unix.Openat2(int(folder.Fd()), rest, how)
-	for n := 0; errors.Is(err, unix.EAGAIN) && n < maxLinks; n++ { // somebody moves folders meanwhile
+	for n := 0; errors.Is(err, unix.EAGAIN) && n < maxLinks; n++ { // another process moves folders meanwhile
 		fd, err = unix.Openat2(int(folder.Fd()), rest, how)
 	}
 	if err != nil {
@@ -134,7 +134,7 @@ func openHere() (*os.File, error) { return os.OpenFile(".", unix.O_PATH|unix.O_D
 // handleName is a path under which a handle can be opened for reading.
 func handleName(handle *os.File) string { return "/proc/self/fd/" + strconv.Itoa(int(handle.Fd())) }
 
-// realName is where what a handle holds is now.
+// realName is the present path of a handle.
 func realName(handle *os.File) (string, error) { return os.Readlink(handleName(handle)) }
 
 // agentsCannotWrite reports whether no agent can have put a link into a folder: it is one that is never

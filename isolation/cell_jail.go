@@ -161,7 +161,7 @@ func (c *Cell) script(cmd launch.Command) []string {
 	}
 	real, err := filepath.EvalSymlinks(c.cli)
 	if err != nil {
-		return nil // which the interpreter will say
+		return nil // the interpreter reports it
 	}
 	return []string{c.cli, real}
 }
@@ -196,14 +196,14 @@ func innermost(mounts []jail.Mount, path string) (found jail.Mount, ok bool) {
 	return found, ok
 }
 
-// shielded adds mounts under which an agent cannot replace the CLI, where that lies in a folder that it
-// can write, as a CLI that is installed in the project does. What is there of the folder is read-only
+// shielded adds mounts under which an agent cannot replace the CLI, where the CLI is in a folder that the agent
+// can write, as one that is installed in the project. That part of the folder is read-only
 // then: a mount cannot be moved away, and what is in it cannot be changed. A link right in the folder
 // cannot be shielded, nor can a script, which needs what is beside it; spawn refuses them.
 func (c *Cell) shielded(mounts []jail.Mount) (_ []jail.Mount, folders []string) {
 	real, err := filepath.EvalSymlinks(c.cli)
 	if err != nil {
-		return mounts, nil // spawn says so
+		return mounts, nil // spawn reports it
 	}
 	for _, path := range []string{c.cli, real} {
 		m, ok := innermost(mounts, path)
@@ -284,10 +284,10 @@ func (c *Cell) start(ctx context.Context, spec jail.Spec, servers ...func(net.Li
 	return p, nil
 }
 
-// discard ends a program that nobody gets to see, and closes what belongs to it.
+// discard ends a program that the caller does not get, and closes what belongs to it.
 func discard(p launch.Process, listeners ...net.Listener) {
 	for _, l := range listeners {
-		_ = l.Close() // nobody has used it
+		_ = l.Close() // it was not used
 	}
 	_ = p.Kill() // it may have ended
 	_, _ = io.Copy(io.Discard, p.Stdout())

@@ -188,7 +188,7 @@ func (w *landlockIsolator) launch(ctx context.Context, cmd launch.Command, progr
 	return p, nil
 }
 
-// openDir opens the working directory beneath the mount that holds it: the helper enters what was checked.
+// openDir opens the working directory beneath its mount: the helper enters what was checked.
 func openDir(mounts []jail.Mount, dir string) (*os.File, error) {
 	in, ok := innermost(mounts, dir)
 	if !ok || in.Handle == nil {
@@ -243,18 +243,18 @@ func (k *kit) close() {
 	}
 }
 
-// abandoned ends a helper that did not become the program, and adds what it said.
+// abandoned ends a helper that did not become the program, and adds its output.
 func abandoned(p *proc.Process, err error) error {
 	_ = p.Kill()
-	said, _ := io.ReadAll(io.LimitReader(p.Stderr(), 2048))
+	output, _ := io.ReadAll(io.LimitReader(p.Stderr(), 2048))
 	_, _ = io.Copy(io.Discard, p.Stdout())
 	_, _ = io.Copy(io.Discard, p.Stderr())
 	p.Wait()
-	return fmt.Errorf("behind Landlock: %w: %s", err, strings.TrimSpace(string(said)))
+	return fmt.Errorf("behind Landlock: %w: %s", err, strings.TrimSpace(string(output)))
 }
 
 // limitsByProcess are the limits that the kernel keeps for each process. Without a control group it counts
-// the processes of the user as a whole; those that are there already get their place.
+// the processes of the user as a whole; those that are there already are added to the limit.
 func (f *confinement) limitsByProcess() jail.Limits {
 	l := jail.Limits{FileSize: f.limits.FileSize, CPU: f.limits.CPUTime, OpenFiles: f.limits.OpenFiles}
 	if f.group == nil && f.limits.Processes > 0 {

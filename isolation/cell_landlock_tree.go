@@ -33,7 +33,7 @@ const (
 	sweepPause = 2 * time.Millisecond
 )
 
-// endThoseOf ends the processes of this user whose HOME is the home of the run, which nobody else has.
+// endThoseOf ends the processes of this user whose HOME is the home of the run, which no other run has.
 func endThoseOf(home string) {
 	for range maxSweeps {
 		found := false

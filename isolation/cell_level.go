@@ -20,7 +20,7 @@ import (
 type WeakError struct {
 	// Asked is the weakest level that the run accepts, and Best what this machine offers.
 	Asked, Best Level
-	// Reasons say why each stronger level cannot be had, and what would fix that.
+	// Reasons are why each stronger level is not available, and how to fix that.
 	Reasons []error
 }
 
@@ -128,7 +128,7 @@ func (m machine) has(ctx context.Context, level Level) error {
 }
 
 // landlockTCP is the first version of Landlock with rules about TCP. Without them tools would reach
-// everything, whatever the policy says.
+// everything, against the policy.
 const landlockTCP = 4
 
 func (m machine) hasLandlock() error {

@@ -64,7 +64,7 @@ type mountList struct {
 	errs    []error
 }
 
-// asked is a path that somebody wants inside, and what is there.
+// asked is a path that is requested inside, and what is there.
 type asked struct {
 	field, path, real string
 	handle            *os.File
@@ -105,7 +105,7 @@ func (m *mountList) addReadOnly(path, field string) {
 // addSocket adds a socket and nothing else.
 func (m *mountList) addSocket(path, field string) {
 	if info, err := os.Stat(path); err == nil && info.Mode().Type() != os.ModeSocket {
-		m.refuse(field, path, errors.New("is no socket"), "name the socket itself; folders belong into Sandbox.WritablePaths")
+		m.refuse(field, path, errors.New("is not a socket"), "name the socket itself; folders belong into Sandbox.WritablePaths")
 	}
 	m.add(path, true, field)
 }
@@ -125,10 +125,10 @@ func (m *mountList) resolve(trusted trust, path string, writable bool, field str
 	return jail.Mount{Source: real, Target: path, Handle: handle, Writable: writable}, true
 }
 
-// A trust says which links are followed: those in folders that it accepts.
+// A trust decides which links are followed: those in folders that it accepts.
 type trust func(folder *os.File, name string) bool
 
-// open opens a path: beneath the writable mount that holds it, else following the links that are trusted.
+// open opens a path: beneath its writable mount, else following the links that are trusted.
 func (m *mountList) open(trusted trust, path, field string) (handle *os.File, real string, err error) {
 	in, found := innermost(m.mounts, path)
 	rest := strings.TrimPrefix(strings.TrimPrefix(path, in.Target), "/")
@@ -156,7 +156,7 @@ func (m *mountList) fits(path, real string, writable bool, field string) bool {
 	case tooOpen(real, writable):
 		m.refuse(field, path, errors.New("would open too much of the machine"), nameNarrowly)
 	case within(real, m.homes):
-		m.refuse(field, path, errors.New("holds the private homes of all runs"), "set Isolation.TempDir to a folder outside of it")
+		m.refuse(field, path, errors.New("contains the private homes of all runs"), "set Isolation.TempDir to a folder outside of it")
 	default:
 		return true
 	}
@@ -183,7 +183,7 @@ func (m *mountList) refuseLink(field, path, real string) {
 }
 
 // checked refuses a path in a folder that agents can write, if it was opened elsewhere: before that folder was
-// named, or while somebody exchanged folders.
+// named, or while another process exchanged folders.
 func (m *mountList) checked() ([]jail.Mount, error) {
 	for _, a := range m.asked {
 		in, found := innermost(m.mounts, filepath.Dir(a.path))
@@ -201,7 +201,7 @@ func (m *mountList) checked() ([]jail.Mount, error) {
 	return ordered(m.mounts), errors.Join(m.errs...)
 }
 
-// sameBeneath is nil if a path below a folder is what a handle holds.
+// sameBeneath is nil if a path below a folder is the file of a handle.
 func sameBeneath(folder *os.File, rest string, handle *os.File) error {
 	found, err := openBeneath(folder, rest)
 	if err != nil {
@@ -273,8 +273,8 @@ func (m *mountList) isOutside(path string) bool {
 	return err == nil
 }
 
-// addServers adds the programs of servers, which the program starts inside. It returns what they name and will not find:
-// more than their program is for Sandbox.ReadablePaths to say.
+// addServers adds the programs of servers, which the program starts inside. It returns the paths that
+// they name and will not find: Sandbox.ReadablePaths is for more than their program.
 func (m *mountList) addServers(servers []Server) (notes []string) {
 	for _, server := range servers {
 		if filepath.IsAbs(server.Command) && m.isOutside(server.Command) {

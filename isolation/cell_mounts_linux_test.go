@@ -69,7 +69,7 @@ func TestPathsThatOpenTooMuchAreRefused(t *testing.T) {
 		o    claude.Options
 		says string
 	}{
-		"a folder as a socket":           {i: isolation.Isolation{Network: &isolation.NetworkPolicy{UnixSockets: []string{f.at("data")}}}, says: "is no socket"},
+		"a folder as a socket":           {i: isolation.Isolation{Network: &isolation.NetworkPolicy{UnixSockets: []string{f.at("data")}}}, says: "is not a socket"},
 		"the host's /tmp":                {i: isolation.Isolation{Sandbox: &isolation.Sandbox{ReadablePaths: []string{"/tmp"}}}, says: "too much"},
 		"the homes of other runs":        {i: isolation.Isolation{Sandbox: &isolation.Sandbox{ReadablePaths: []string{f.top}}}, says: "private homes of all runs"},
 		"homes in the workspace":         {i: isolation.Isolation{TempDir: f.work}, says: "private homes of all runs"},

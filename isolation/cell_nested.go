@@ -34,10 +34,10 @@ func probeNested(ctx context.Context, spec jail.Spec) error {
 	}
 	defer context.AfterFunc(ctx, func() { _ = tried.Kill() })()
 	_ = tried.Stdin().Close()
-	said, _ := io.ReadAll(io.LimitReader(tried.Stderr(), 2048))
+	output, _ := io.ReadAll(io.LimitReader(tried.Stderr(), 2048))
 	_, _ = io.Copy(io.Discard, tried.Stdout())
 	if status := tried.Wait(); status.Code != 0 || ctx.Err() != nil {
-		return nestedError(fmt.Errorf("bubblewrap ended with %d: %s", status.Code, bytes.TrimSpace(said)))
+		return nestedError(fmt.Errorf("bubblewrap ended with %d: %s", status.Code, bytes.TrimSpace(output)))
 	}
 	return nil
 }

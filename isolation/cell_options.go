@@ -16,7 +16,7 @@ import (
 )
 
 // openWorkspace finds the working directory, without symbolic links, so that it is the same inside. Where it is
-// mounted it is held open from now on: its name may be an agent's to change.
+// mounted it stays open from now on: an agent may be able to change its name.
 func (c *Cell) openWorkspace(dir string) error {
 	fail := func(err error, next string) error {
 		return advice.Wrap(fmt.Errorf("isolation: the working directory %q: %w", dir, err), "%s", next)
@@ -40,13 +40,13 @@ func (c *Cell) openWorkspace(dir string) error {
 		return fail(err, "give a folder that there is")
 	}
 	if info, err := os.Stat(list); err != nil || !info.IsDir() {
-		return fail(errors.Join(errors.New("is no folder"), err), "give a folder")
+		return fail(errors.Join(errors.New("is not a folder"), err), "give a folder")
 	}
 	if err := canList(list); err != nil {
 		return fail(err, "give a folder that this user may enter and read")
 	}
 	if tooWide(c.dir) {
-		return fail(errors.New("holds more than a workspace should"), "choose a folder below it: the agent may read and write all of the working directory")
+		return fail(errors.New("contains more than a workspace should"), "choose a folder below it: the agent may read and write all of the working directory")
 	}
 	return nil
 }
@@ -94,7 +94,7 @@ func tooWide(dir string) bool {
 		if real, err := filepath.EvalSymlinks(home); err == nil {
 			home = real
 		}
-		if within(dir, home) { // also what holds all homes
+		if within(dir, home) { // also the folder of all homes
 			return true
 		}
 	}
@@ -144,9 +144,9 @@ func (a addresses) proxyVariables() map[string]string {
 // addGiven adds what the caller gave the program by name. The cell alone sets the variables of the isolation.
 func (e *Environ) addGiven(p Program, already map[string]string) {
 	for name, value := range p.Env {
-		_, said := already[name]
+		_, given := already[name]
 		switch {
-		case said || slices.Contains(replaced, name) || slices.Contains(p.Replaced, name):
+		case given || slices.Contains(replaced, name) || slices.Contains(p.Replaced, name):
 		case p.Permitted != nil && p.Permitted(name), p.ValidateEnv(map[string]string{name: value}) == nil:
 			e.Vars[name] = value
 		default:

@@ -37,7 +37,7 @@ func (c *Cell) proxyOr(port int) func(net.Listener) error {
 	return r.serve
 }
 
-// A relay passes connections on to one server, and tells of each. It does not look at what they say.
+// A relay passes connections to one server, and reports each. It does not read their data.
 type relay struct {
 	ctx  context.Context // ends all connections
 	to   netip.AddrPort
@@ -80,16 +80,16 @@ func (r *relay) pass(in net.Conn) {
 	both := func() { _, _ = in.Close(), out.Close() }
 	defer both()
 	defer context.AfterFunc(r.ctx, both)()
-	told := proxy.Connection{Verdict: proxy.Allowed, Address: r.to.String()}
+	done := proxy.Connection{Verdict: proxy.Allowed, Address: r.to.String()}
 	var up sync.WaitGroup
-	up.Go(func() { told.BytesUp = copyHalf(out, in, both) })
+	up.Go(func() { done.BytesUp = copyHalf(out, in, both) })
 	down := copyHalf(in, out, both)
 	up.Wait()
-	told.BytesDown = down
+	done.BytesDown = down
 	if r.ctx.Err() != nil {
-		told.Reason = "the cell was closed"
+		done.Reason = "the cell was closed"
 	}
-	r.report(told, begun)
+	r.report(done, begun)
 }
 
 // copyHalf copies one direction to its end and closes it; trouble ends both.

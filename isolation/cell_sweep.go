@@ -8,16 +8,16 @@ import (
 )
 
 // sweepShare bounds what sweeping costs a program that starts many cells, as a divisor of its time. A
-// sweep takes a fraction of a millisecond, but some ten where a temporary folder holds ten thousands.
+// sweep takes a fraction of a millisecond, but some ten where a temporary folder has ten thousand entries.
 const sweepShare = 20
 
-// A pacer does something that need not be done each time, unless it was done just now.
+// A pacer limits how often some work is done.
 type pacer struct {
 	mu   sync.Mutex
 	rest time.Time // not before
 }
 
-// try does the work unless somebody is at it, or was, not long ago for the time that it takes.
+// try does the work unless it is running, or ended only recently for the time that it takes.
 func (p *pacer) try(work func()) {
 	if !p.mu.TryLock() {
 		return
@@ -37,7 +37,7 @@ var (
 	groupSweeps pacer
 )
 
-// sweepHomes removes the homes of crashed programs. What cannot be removed now is tried again by a
+// sweepHomes removes the homes of crashed programs. A home that cannot be removed now is tried again by a
 // later run.
 func sweepHomes(parent, prefix string) (err error) {
 	p, _ := homeSweeps.LoadOrStore([2]string{parent, prefix}, &pacer{})

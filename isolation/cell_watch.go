@@ -54,7 +54,7 @@ func (c *Cell) confine(ctx context.Context, mounts []jail.Mount) (*confinement, 
 		return nil, advice.Wrap(fmt.Errorf("isolation: a control group could be had when the cell was opened, and cannot any more: %w", err),
 			"try again; see whether there are too many groups")
 	}
-	if c.run == nil { // a command, which no model call holds up
+	if c.run == nil { // a command, which no model call delays
 		if err := f.refuseSetID(ctx); err != nil {
 			return nil, errors.Join(err, f.release())
 		}
@@ -130,7 +130,7 @@ func (f *confinement) watchedMemory() int64 {
 const minSpareMemory = 256 * mebibyte
 
 // spareMemory is what must stay available on the machine: the processes of a cell do not show all that
-// it takes. It is zero if the kernel counts, or if nobody wants a limit.
+// it takes. It is zero if the kernel counts, or if there is no limit.
 func (f *confinement) spareMemory() int64 {
 	if f.watchedMemory() == 0 {
 		return 0
@@ -153,7 +153,7 @@ func (f *confinement) countedCPU() func() (time.Duration, bool) {
 // killedByKernel is the exit code of a program in a cell that was killed with -9.
 const killedByKernel = 128 + 9
 
-// ended tells why a CLI was killed, if it was because of its memory: nobody else would say so.
+// ended reports that a CLI was killed because of its memory: nothing else reports that.
 func (f *confinement) ended(status proc.Status) {
 	if f.group == nil || f.killed.Load() || status.Code != killedByKernel && status.Code != -1 {
 		return

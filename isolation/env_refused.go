@@ -14,9 +14,9 @@ import (
 // compared in capitals: proxies are spelled both ways.
 var refusedVariables = []RefusedVariable{
 	{Name: "HOME", Instead: "the home is private to each run; put files into it with Isolation.Populate"},
-	{Name: "TMPDIR", Instead: "temporary files are private to each run; Isolation.TempDir says where homes are made"},
+	{Name: "TMPDIR", Instead: "temporary files are private to each run; Isolation.TempDir is where homes are made"},
 	{Name: "AWS_*", Instead: "use Isolation.Auth with the host's environment, and Isolation.AWSConfigPath: credentials stay outside of the cell"},
-	{Name: "*_PROXY", Instead: "use Isolation.Network: tools reach what its AllowedDomains say, through Drover's proxy"},
+	{Name: "*_PROXY", Instead: "use Isolation.Network: tools reach its AllowedDomains through Drover's proxy"},
 	{Name: "LD_*", Instead: "it loads code into every program of the cell; put a program that needs it behind a script of its own"},
 	{Name: "NODE_OPTIONS", Instead: "it loads code into programs of the cell; put a program that needs it behind a script of its own"},
 	{Name: "BUN_OPTIONS", Instead: "it loads code into programs of the cell; put a program that needs it behind a script of its own"},
@@ -35,7 +35,7 @@ func (p Program) ValidateEnv(env map[string]string) error {
 
 func (p Program) refusedVariable(name, value string) (reason, next string) {
 	if name == "" || strings.ContainsAny(name, "=\x00") || strings.ContainsRune(value, 0) {
-		return "it is no variable that a program can have", "use a name without = and a value without zero bytes"
+		return "it is not a valid variable", "use a name without = and a value without zero bytes"
 	}
 	upper := strings.ToUpper(name)
 	for _, refused := range slices.Concat(p.Refused, refusedVariables) {

@@ -4,7 +4,7 @@ package isolation
 
 import "github.com/drover-agents/drover/event"
 
-// The kinds of events that a cell tells. Who reads them from JSON gets an [event.Extension].
+// The kinds of events that a cell emits. A reader of their JSON gets an [event.Extension].
 const (
 	KindProtection event.Kind = "isolation:walls"
 	KindBreach     event.Kind = "isolation:breach"
@@ -13,10 +13,10 @@ const (
 // Protection reports what isolates a run from the machine. It is emitted once, before the agent starts.
 type Protection struct {
 	Level Level `json:"level"`
-	// Enforced and Missing say in words what holds and what does not.
+	// Enforced and Missing describe the protections that hold and those that do not.
 	Enforced []string `json:"enforced"`
 	Missing  []string `json:"missing,omitempty"`
-	// LeftOut are the variables of the host that were asked for and are too sensitive to pass on.
+	// LeftOut are the requested variables of the host that are too sensitive to pass.
 	LeftOut []string `json:"leftOutVariables,omitempty"`
 	// Upstream is where model calls go.
 	Upstream string `json:"upstream"`
@@ -25,7 +25,7 @@ type Protection struct {
 // EventKind implements [event.Payload].
 func (Protection) EventKind() event.Kind { return KindProtection }
 
-// A Breach tells that a run was ended because it went beyond one of its [Limits].
+// A Breach is emitted when a run is ended because it exceeded one of its [Limits].
 type Breach struct {
 	// What is the limit: "bytes", "files", "free space", "memory", "memory of the machine" or "CPU time".
 	What string `json:"what"`

@@ -17,7 +17,7 @@ import (
 	"github.com/drover-agents/drover/launch"
 )
 
-// ExecOptions say which command is run beside an agent, and where.
+// ExecOptions configures [Isolation.Exec].
 type ExecOptions struct {
 	// Argv is the command: a program and its arguments. A name without a slash is looked for in the PATH, one
 	// with a slash in the working directory.
@@ -51,15 +51,15 @@ const (
 //
 // The command has the level of the isolation, and less access. Its network is a loopback of its own, its home is
 // private and empty, and the cell has no credential and no gateway. Of the host's files the command can write
-// only the workspace; it can read Sandbox.WritablePaths. [Limits] hold. What the command has started
-// ends with it. What it has written into the workspace stays.
+// only the workspace; it can read Sandbox.WritablePaths. [Limits] hold. All processes of the
+// command end with it. Its files in the workspace stay.
 //
 // At [LevelLandlock] no TCP port can be reached. The CLI's own sandbox does not isolate other programs:
 // at [LevelSandbox] a command is refused unless Weakest is [LevelHost]. There it runs
 // like any other program of this user, but for its home, its variables and its time.
 //
-// A command that ends by itself, is ended because its time is over ([ExitTimeout]) or because it went beyond a
-// limit ([ExitBreach]) has no error: its output then ends with a line that says so. The error is for one that
+// Exec returns no error for a command that ends by itself, at its timeout ([ExitTimeout]) or at a limit
+// ([ExitBreach]); in the last two cases the last line of its output has the reason. The error is for a command that
 // could not be run, or whose ctx has ended.
 func (i *Isolation) Exec(ctx context.Context, o ExecOptions) (done guard.Executed, err error) {
 	if len(o.Argv) == 0 {
@@ -153,7 +153,7 @@ func (c *Cell) await(ctx context.Context, p launch.Process, o ExecOptions) (guar
 	return output.executed(exitCode(status)), nil
 }
 
-// exitCode is how a command ended, as a shell would say it.
+// exitCode is how a command ended, as shells report it.
 func exitCode(s launch.ExitStatus) int {
 	if s.Code < 0 {
 		return killedByKernel

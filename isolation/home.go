@@ -26,7 +26,7 @@ type HomeOptions struct {
 	ConfigDir string
 }
 
-// A Home is the private home of one run: settings, skills, transcripts, temporary files. Nobody else
+// A Home is the private home of one run: settings, skills, transcripts, temporary files. No other user
 // can read it, and Close removes it. A program that is killed before it calls Close leaves it behind
 // for [SweepHomes].
 type Home struct {
@@ -34,7 +34,7 @@ type Home struct {
 	config string
 }
 
-// NewHome makes a home. In it is a folder for temporary files. Call Close when the run is over, whatever became of it.
+// NewHome makes a home. In it is a folder for temporary files. Call Close when the run is over, also if it failed.
 func NewHome(o HomeOptions) (*Home, error) {
 	if strings.ContainsAny(o.Prefix, `/\`) {
 		return nil, advice.Wrap(fmt.Errorf("isolation: the prefix %q of homes has a slash", o.Prefix),

@@ -11,8 +11,8 @@ import (
 	"github.com/drover-agents/drover/launch"
 )
 
-// An Isolation says how an agent is kept apart from the machine, and what of the machine it gets all
-// the same. The zero value is the safe one and ready to use.
+// An Isolation configures how an agent is isolated from the machine, and what of the machine it may
+// use. The zero value is the safe one and ready to use.
 type Isolation struct {
 	// Network is what tools may reach. Nil means nothing.
 	Network *NetworkPolicy
@@ -24,14 +24,14 @@ type Isolation struct {
 	// IncludeHostEnv adds the host's variables that neither have a sensitive name nor look like a
 	// secret.
 	IncludeHostEnv bool
-	// APIKey pays for the model, whatever the host has; Bedrock is off then.
+	// APIKey is the credential for the model; it overrides those of the host, and Bedrock is off then.
 	APIKey string
 	// AWSConfigPath is the folder with the AWS files. Empty means ~/.aws of the host.
 	AWSConfigPath string
-	// Auth is how the model is paid for when there is no APIKey. Zero means: as the host's agent
-	// would, a stored login excepted.
+	// Auth is the authentication with the model if APIKey is empty. Zero means that of the host's
+	// agent, without a stored login.
 	Auth Auth
-	// Upstream answers model calls in place of what Auth would find: a scripted model, a recording.
+	// Upstream answers model calls instead of the one that Auth finds: a scripted model, a recording.
 	Upstream gateway.Upstream
 	// Limits are what the run may use of the machine.
 	Limits Limits
@@ -50,17 +50,17 @@ type Isolation struct {
 	HomePrefix string
 	// Populate puts skills and files into the home before the program starts. Nil leaves it as made.
 	Populate func(*Home) error
-	// Started is told of each process of the program. Nil means nobody wants to know.
+	// Started is called with each process of the program. Nil means that it is not called.
 	Started func(launch.Process)
-	// Gateway is what model calls go through, where runs shall wait for each other and back off
+	// Gateway passes the model calls. Runs with the same one share its queue and back off
 	// together. Nil means [gateway.Shared].
 	Gateway *gateway.Gateway
 	// Host is the machine: its variables and the folder of its user. Zero means this process.
 	Host Host
 }
 
-// Validate refuses what cannot be enforced at this level on this operating system (a GOOS), whatever the program. All
-// problems are told at once.
+// Validate refuses what cannot be enforced at this level on this operating system (a GOOS), for any program. All
+// problems are returned at once.
 func (i *Isolation) Validate(level Level, goos string) error {
 	var weaker error
 	if level > i.Weakest {

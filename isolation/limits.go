@@ -50,7 +50,7 @@ var defaultLimits = Limits{
 	FreeSpace:      512 * mebibyte,
 }
 
-// Resolved is what holds: the defaults are filled in, and zero means no limit.
+// Resolved returns the limits in effect: the defaults are filled in, and zero means no limit.
 func (l Limits) Resolved() Limits {
 	d := defaultLimits
 	return Limits{

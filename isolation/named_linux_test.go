@@ -105,8 +105,8 @@ func TestOpen_RefusesOptionsThatBypassTheIsolation(t *testing.T) {
 		"Options.ManagedSettings has":           {Dir: work, ManagedSettings: []byte(`{"sandbox":{"excludedCommands":["sh"]}}`)},
 		"Options.SettingSources has project":    {Dir: work, SettingSources: []string{"user", "project"}},
 		"Options.SettingSources has local":      {Dir: work, SettingSources: []string{"local"}},
-		"holds more than a workspace should":    {Dir: "/tmp"},
-		"is no folder":                          {Dir: filepath.Join(work, "file")},
+		"contains more than a workspace should": {Dir: "/tmp"},
+		"is not a folder":                       {Dir: filepath.Join(work, "file")},
 		"would open too much of the machine":    {Dir: work, AddDirs: []string{"/etc"}},
 		"the working directory \"/nowhere/is\"": {Dir: "/nowhere/is"},
 	} {

@@ -12,7 +12,7 @@ import (
 )
 
 // A NetworkPolicy is what the agent's tools may reach. It does not limit the way to the model, which
-// goes through the gateway. The zero value is no network.
+// goes through the gateway. The zero value permits no network.
 type NetworkPolicy struct {
 	// AllowedDomains are the hosts that tools may reach: "example.com", "*.example.com", an address,
 	// or "*" for all. Empty means none.
@@ -51,7 +51,7 @@ func (p *NetworkPolicy) Open() bool {
 }
 
 // Validate refuses what cannot be enforced at this level on this operating system (a GOOS), with the
-// reason. A nil policy is no network, and valid everywhere: what does not hold of it is an event.
+// reason. A nil policy permits no network and is valid everywhere: an event reports where it is not enforced.
 func (p *NetworkPolicy) Validate(level Level, goos string) error {
 	if p == nil {
 		return nil
@@ -133,23 +133,23 @@ func (p *NetworkPolicy) validateValues() error {
 	}
 	for _, port := range p.AllowedPorts {
 		if port < 1 || port > 65535 {
-			return &RefusedError{Field: "Network.AllowedPorts", Reason: fmt.Sprintf("%d is no port", port), Next: "give ports from 1 to 65535"}
+			return &RefusedError{Field: "Network.AllowedPorts", Reason: fmt.Sprintf("%d is not a port", port), Next: "give ports from 1 to 65535"}
 		}
 	}
 	for _, port := range []int{p.HTTPProxyPort, p.SOCKSProxyPort} {
 		if port < 0 || port > 65535 {
-			return &RefusedError{Field: "Network.HTTPProxyPort, SOCKSProxyPort", Reason: fmt.Sprintf("%d is no port", port), Next: "give a port from 1 to 65535, or 0 for Drover's own proxy"}
+			return &RefusedError{Field: "Network.HTTPProxyPort, SOCKSProxyPort", Reason: fmt.Sprintf("%d is not a port", port), Next: "give a port from 1 to 65535, or 0 for Drover's own proxy"}
 		}
 	}
 	for _, path := range p.UnixSockets {
 		if !filepath.IsAbs(path) {
-			return &RefusedError{Field: "Network.UnixSockets", Reason: fmt.Sprintf("%q is no absolute path", path), Next: "give the whole path of the socket"}
+			return &RefusedError{Field: "Network.UnixSockets", Reason: fmt.Sprintf("%q is not an absolute path", path), Next: "give the whole path of the socket"}
 		}
 	}
 	return nil
 }
 
-// badDomain says what is wrong with an entry of AllowedDomains, or "".
+// badDomain describes the error in an entry of AllowedDomains, or is "".
 func badDomain(domain string) string {
 	switch {
 	case domain == "*":
@@ -164,7 +164,7 @@ func badDomain(domain string) string {
 	return ""
 }
 
-// network is the policy that holds.
+// network is the policy in effect.
 func (i *Isolation) network() NetworkPolicy {
 	if i.Network == nil {
 		return *NoNetwork()

@@ -90,8 +90,8 @@ func TestWhatTheNetworkPolicyCannotEnforceIsRefused(t *testing.T) {
 		{"no host", isolation.WithDomains(""), cell, "linux", "Network.AllowedDomains", "is empty"},
 		{"an address of a page", isolation.WithDomains("https://example.com/x"), cell, "linux", "Network.AllowedDomains", "not a host alone"},
 		{"a star in the middle", isolation.WithDomains("a.*.example"), cell, "linux", "Network.AllowedDomains", "first part"},
-		{"no such port", &policy{AllowedPorts: []int{70000}}, cell, "linux", "Network.AllowedPorts", "70000 is no port"},
-		{"no such proxy port", &policy{HTTPProxyPort: -1}, sandbox, "linux", "Network.HTTPProxyPort", "-1 is no port"},
+		{"no such port", &policy{AllowedPorts: []int{70000}}, cell, "linux", "Network.AllowedPorts", "70000 is not a port"},
+		{"no such proxy port", &policy{HTTPProxyPort: -1}, sandbox, "linux", "Network.HTTPProxyPort", "-1 is not a port"},
 		{"a relative socket", &policy{UnixSockets: []string{"x.sock"}}, cell, "linux", "Network.UnixSockets", "absolute"},
 	}
 	for _, test := range tests {

@@ -20,15 +20,15 @@ import (
 
 // An Attempt is one try to break the isolation.
 type Attempt struct {
-	// Name says what was tried: "read a file of the host".
+	// Name is what was tried: "read a file of the host".
 	Name string `json:"name"`
-	// Held says that the isolation blocked it.
+	// Held means that the isolation blocked it.
 	Held bool `json:"held"`
 	// Detail is what was seen.
 	Detail string `json:"detail,omitempty"`
 }
 
-// A Report says which protections hold, as seen from inside.
+// A Report has the protections that hold, as tested from inside.
 type Report struct {
 	Level    Level     `json:"level"`
 	Attempts []Attempt `json:"attempts"`
@@ -56,9 +56,9 @@ const (
 	probeOutput = 8 << 20
 )
 
-// Probe tries the protections that a run of this program with this isolation would have. In place of the program it starts a
+// Probe tries the protections that a run of this program with this isolation would have. Instead of the program it starts a
 // script, which tries to read, write, reach and see what was planted for it on this machine: a file, a
-// server on loopback, a process, a key that opens nothing. Nothing else of the machine is touched. A nil
+// server on loopback, a process, a key without access. It touches no other file or process. A nil
 // Isolation is the default one.
 //
 // Probe returns an error if it cannot try the protections, or if their level is weaker than the isolation
@@ -104,13 +104,13 @@ func (p *planted) tryFrom(ctx context.Context, i *Isolation, program Program) (_
 	defer context.AfterFunc(ctx, func() { _ = process.Kill() })()
 	_ = process.Stdin().Close()
 	go func() { _, _ = io.Copy(io.Discard, process.Stderr()) }()
-	said, err := io.ReadAll(io.LimitReader(process.Stdout(), probeOutput))
-	_ = process.Kill() // it may have more to say
+	output, err := io.ReadAll(io.LimitReader(process.Stdout(), probeOutput))
+	_ = process.Kill() // it may have more output
 	process.Wait()
 	if err != nil {
 		return Report{}, err
 	}
-	seen, err := p.read(string(said))
+	seen, err := p.read(string(output))
 	if err != nil {
 		return Report{}, err
 	}
@@ -124,7 +124,7 @@ func (p *planted) isolation(i *Isolation, program Program) (*Isolation, error) {
 	if i != nil {
 		probe = *i
 	}
-	upstream, err := gateway.Endpoint("http://127.0.0.1:9", gateway.APIKey(p.key)) // nobody asks it
+	upstream, err := gateway.Endpoint("http://127.0.0.1:9", gateway.APIKey(p.key)) // it is never called
 	if err != nil {
 		return nil, err
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/drover-agents/drover/advice"
 )
 
-// The parts of what the script of a [Probe] says.
+// The parts of the output of a [Probe]'s script.
 const (
 	partFile        = "file"
 	partWrite       = "write"
@@ -26,10 +26,10 @@ const (
 	partEnd         = "end"
 )
 
-// read divides what the script has said. A script that did not come to its end has shown nothing.
-func (p *planted) read(said string) (map[string]string, error) {
+// read divides the output of the script. An incomplete output is an error.
+func (p *planted) read(output string) (map[string]string, error) {
 	parts := map[string]string{}
-	for _, piece := range strings.Split(said, "\n"+p.mark+" ") {
+	for _, piece := range strings.Split(output, "\n"+p.mark+" ") {
 		name, text, _ := strings.Cut(piece, "\n")
 		parts[name] = text
 	}
@@ -39,7 +39,7 @@ func (p *planted) read(said string) (map[string]string, error) {
 	return parts, nil
 }
 
-// judge says of each attempt whether it was blocked.
+// judge decides for each attempt whether it was blocked.
 func (p *planted) judge(seen map[string]string) []Attempt {
 	status := statusOf(seen[partStatus])
 	_, err := os.Stat(p.written)

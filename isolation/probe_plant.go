@@ -20,14 +20,14 @@ import (
 type planted struct {
 	shell string
 	key   string // a credential that opens nothing
-	mark  string // begins the lines between which the script says something
+	mark  string // begins the lines that separate the output
 
 	dir, work string
 	file      string // outside of the workspace
 	written   string // where the script tries to write
 
 	server  net.Listener
-	reached atomic.Int64 // how often somebody has
+	reached atomic.Int64 // how often
 	serving sync.WaitGroup
 
 	process *exec.Cmd
@@ -64,7 +64,7 @@ func (p *planted) files() (err error) {
 	return errors.Join(os.Mkdir(p.work, 0o700), os.Mkdir(outside, 0o700), os.WriteFile(p.file, []byte(p.key), 0o600))
 }
 
-// serve greets who comes, on loopback.
+// serve greets each connection, on loopback.
 func (p *planted) serve(ctx context.Context) (err error) {
 	if p.server, err = new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0"); err != nil {
 		return err
@@ -112,8 +112,8 @@ func (p *planted) remove() {
 	}
 }
 
-// script tries everything and says what it sees. It does not know the key, which would be in its
-// arguments. What it cannot do fails without a word.
+// script tries everything and prints the results. It does not know the key, which would be in its
+// arguments. A failed attempt prints nothing.
 func (p *planted) script(home string) string {
 	quote := func(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
 	parts := []struct{ name, command string }{

@@ -26,7 +26,7 @@ type Program struct {
 	Spawner launch.Spawner
 	// Check refuses what cannot be had at a level. Nil accepts all levels.
 	Check func(Level) error
-	// OwnSandbox says that the program has a sandbox of its own for commands, and that Populate sets it up.
+	// OwnSandbox means that the program has a sandbox of its own for commands, and that Populate sets it up.
 	// [LevelSandbox] and [Sandbox.Nested] need one.
 	OwnSandbox bool
 
@@ -41,11 +41,11 @@ type Program struct {
 
 	// HostEnviron are the variables of the host ("NAME=value") if [Host.Environ] is nil. Nil means [os.Environ].
 	HostEnviron []string
-	// Env are variables that the caller gives to the program. Those that are refused are left out and reported.
+	// Env are variables that the caller gives to the program. Refused variables are left out and reported.
 	Env map[string]string
 	// Refused are variables that neither Env nor Isolation.Env may have, beside those that are refused for every program.
 	Refused []RefusedVariable
-	// Permitted says which variables of Env pass although Refused has them. Nil means none.
+	// Permitted reports whether a variable of Env passes although Refused has it. Nil means none.
 	Permitted func(name string) bool
 	// Replaced are variables of Env that Variables sets: they are left out without a report.
 	Replaced []string
@@ -57,7 +57,7 @@ type Program struct {
 
 	// Wires are the model APIs that the program speaks: an upstream with another one is refused. Nil means any.
 	Wires []*gateway.Wire
-	// Upstream finds where model calls go and who pays for them, if Isolation.Upstream is nil.
+	// Upstream finds the upstream and its credential, if Isolation.Upstream is nil.
 	Upstream func(context.Context, *Isolation) (gateway.Upstream, error)
 	// RemoteTools are the tools of the model's API that the program may use although they reach the network from there.
 	RemoteTools []string
@@ -80,7 +80,7 @@ type File struct {
 	Setting string
 	// Optional passes over a file that is missing.
 	Optional bool
-	// Output makes it a file that the program writes. One that is missing is created.
+	// Output makes it a file that the program writes. A missing file is created.
 	Output bool
 }
 
@@ -95,7 +95,7 @@ type Server struct {
 
 // A RefusedVariable is a variable that a cell has to decide about itself.
 type RefusedVariable struct {
-	// Name is in capitals. One that ends in * is a prefix, one that begins with * a suffix.
+	// Name is in capitals. A name that ends in * is a prefix, a name that begins with * a suffix.
 	Name string
 	// Instead is what to use, for the error.
 	Instead string
@@ -104,7 +104,7 @@ type RefusedVariable struct {
 // Inside is what a program finds in its cell.
 type Inside struct {
 	Level Level
-	// Isolation is the one that holds. Sandbox is never nil; its AskBeforeBash is set where [OpenOptions.Judged] asks
+	// Isolation is the one in effect. Sandbox is never nil; its AskBeforeBash is set where [OpenOptions.Judged] asks
 	// for it.
 	Isolation *Isolation
 	// Program is the path of the program, or "" if it is not known.

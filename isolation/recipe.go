@@ -13,8 +13,8 @@ func Development() *Isolation {
 	}
 }
 
-// Autonomous is for agents that nobody watches, in a permission mode that asks nothing: they ask
-// nothing, and there is nothing to ask for, since they have no network and no files but their workspace.
+// Autonomous is for unattended agents in a permission mode that asks nothing: they have no network and
+// no files but their workspace.
 func Autonomous() *Isolation {
 	return &Isolation{Network: NoNetwork(), Sandbox: &Sandbox{}, Weakest: LevelCell}
 }

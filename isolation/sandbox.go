@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// A Sandbox says how the agent is isolated, and what it may use beyond the workspace. The zero value is
+// A Sandbox configures how the agent is isolated, and what it may use beyond the workspace. The zero value is
 // on: the cell, with the workspace and a private home in it.
 type Sandbox struct {
 	// Disabled runs the agent without isolation ([LevelHost]). [Isolation.Weakest] must allow that.
@@ -105,7 +105,7 @@ func (s *Sandbox) validatePaths() error {
 	for field, paths := range map[string][]string{"WritablePaths": s.WritablePaths, "ReadablePaths": s.ReadablePaths} {
 		for _, path := range paths {
 			if strings.TrimSpace(path) == "" || strings.ContainsRune(path, 0) {
-				return &RefusedError{Field: "Sandbox." + field, Reason: fmt.Sprintf("%q is no path", path), Next: "give a file or a folder"}
+				return &RefusedError{Field: "Sandbox." + field, Reason: fmt.Sprintf("%q is not a path", path), Next: "give a file or a folder"}
 			}
 			if filepath.Clean(path) == string(filepath.Separator) {
 				return &RefusedError{Field: "Sandbox." + field, Reason: "the root of the file system is everything", Next: "give the folders that are needed"}
@@ -142,7 +142,7 @@ func resolvePaths(workspace string, paths []string) []string {
 	return resolved
 }
 
-// A RefusedError says which setting cannot be had, why, and where that is so.
+// A RefusedError is a setting that is not available, the reason, and the level and system.
 type RefusedError struct {
 	// Field is the setting, as it is written in Go: "Network.AllowedPorts".
 	Field string
@@ -166,7 +166,7 @@ func (e *RefusedError) Error() string {
 // Advice implements [advice.Adviser].
 func (e *RefusedError) Advice() string { return e.Next }
 
-// sandbox is the sandbox that holds.
+// sandbox is the sandbox in effect.
 func (i *Isolation) sandbox() Sandbox {
 	if i.Sandbox == nil {
 		return Sandbox{}

@@ -36,7 +36,7 @@ func TestWhatTheSandboxCannotHaveIsRefused(t *testing.T) {
 		{"the CLI's sandbox on macOS", &box{}, sandbox, "darwin", "", ""},
 		{"the CLI's sandbox on Windows", nil, sandbox, "windows", "Sandbox.Disabled", "on windows"},
 		{"paths", &box{WritablePaths: []string{"cache", "/srv/x"}, ReadablePaths: []string{"../lib"}}, cell, "linux", "", ""},
-		{"an empty path", &box{WritablePaths: []string{" "}}, cell, "linux", "Sandbox.WritablePaths", "no path"},
+		{"an empty path", &box{WritablePaths: []string{" "}}, cell, "linux", "Sandbox.WritablePaths", "is not a path"},
 		{"everything to write", &box{WritablePaths: []string{"/usr/.."}}, cell, "linux", "Sandbox.WritablePaths", "everything"},
 		{"everything to read", &box{ReadablePaths: []string{"/"}}, cell, "linux", "Sandbox.ReadablePaths", "everything"},
 	}

@@ -10,7 +10,7 @@ import (
 )
 
 // sensitivePrefixes begin the names of variables that never come from the host: credentials, and
-// places that are private to it. They are compared in capitals.
+// locations that are private to it. They are compared in capitals.
 var sensitivePrefixes = []string{
 	"HOME", "USERPROFILE", "APPDATA", "LOCALAPPDATA", "XDG_", "TMPDIR", "TEMP", "TMP",
 	"CLAUDE", "ANTHROPIC_", "AWS_", "GOOGLE_", "GCLOUD_", "GCP_", "CLOUDSDK_", "CLOUD_ML_", "VERTEX_",
@@ -35,12 +35,12 @@ var commandPrefixes = []string{
 var exactNames = []string{"ENV", "PWD", "OLDPWD", "USER", "LOGNAME", "USERNAME", "SHELL", "_", "PS", "IS_SANDBOX"}
 
 // sensitiveWords are parts of names, between underscores or as a syllable, that speak of secrets.
-// Proxies of the host are not the agent's way out, and their addresses often hold a password.
+// Proxies of the host are not the agent's way out, and their addresses often contain a password.
 var sensitiveWords = []string{
 	"TOKEN", "SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "CREDENTIAL", "AUTH", "COOKIE", "SESSION", "PRIVATE", "SIGNATURE", "WEBHOOK", "BEARER", "JWT", "DSN", "_URL", "_URI", "CONNECTION_STRING", "CONNSTR", "PROXY", "SOCK", "CERT", "LICENSE",
 }
 
-// keyWords end in a word that is too short to look for anywhere: MONKEY is no KEY, PASSENGER no PASS.
+// keyWords end in a word that is too short to look for anywhere: MONKEY is not a KEY, PASSENGER not a PASS.
 var keyWords = []string{"KEY", "KEYS", "APIKEY", "APIKEYS", "PASS", "PWD", "PW", "PAT", "PIN", "SALT", "OTP", "CREDS", "CRED", "SAS"}
 
 // sensitiveName reports whether a variable of the host stays out by its name.
