@@ -26,7 +26,7 @@ var ErrProcessEnded = proc.ErrEnded
 // A HostSpawner starts a program on this machine, outside any jail. The zero value is ready to use.
 //
 // An agent may give every shell command it runs a session of its own, so that killing the agent, or its
-// process group, leaves those commands running. What HostSpawner does about it:
+// process group, leaves those commands running. HostSpawner ends them as far as the system allows:
 //
 //   - On Linux with bubblewrap (bwrap) installed and allowed, the agent runs in a PID namespace of its
 //     own. [Process.Kill], the agent's own end, and the end of this program, also by SIGKILL, end
@@ -80,7 +80,7 @@ func (h HostSpawner) Spawn(ctx context.Context, cmd Command) (Process, error) {
 	return hostProcess{p}, nil
 }
 
-// CheckProgram says what is wrong with the program at path, if anything.
+// CheckProgram returns an error if the program at path cannot be run.
 func CheckProgram(path string) error {
 	info, err := os.Stat(path)
 	switch {
@@ -114,7 +114,7 @@ func IsBatchFile(path string) bool {
 	return false
 }
 
-// CheckDir says what is wrong with a working directory, if anything. Empty is the current one.
+// CheckDir returns an error if a working directory cannot be used. Empty is the current one.
 func CheckDir(dir string) error {
 	if dir == "" {
 		dir = "."
@@ -161,7 +161,7 @@ func checkFormat(path string) error {
 	return nil
 }
 
-// startFailure gives err of the operating system its place and advice.
+// startFailure adds the path and advice to an error of the operating system.
 func (h HostSpawner) startFailure(ctx context.Context, cmd Command, err error) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("starting %s: %w", cmd.Path, ctx.Err())

@@ -24,7 +24,7 @@ var (
 	ErrWorkingDir = errors.New("working directory is not usable")
 )
 
-// An Error says why a program could not be started. It wraps one of [ErrNotFound], [ErrNotExecutable],
+// An Error is why a program could not be started. It wraps one of [ErrNotFound], [ErrNotExecutable],
 // [ErrWorkingDir], or the error of the operating system or the [Spawner].
 type Error struct {
 	Path string // program, or working directory, that was tried
@@ -92,7 +92,7 @@ type SpawnerFunc func(ctx context.Context, cmd Command) (Process, error)
 // Spawn calls f.
 func (f SpawnerFunc) Spawn(ctx context.Context, cmd Command) (Process, error) { return f(ctx, cmd) }
 
-// An ExitStatus says how a process ended.
+// An ExitStatus is how a process ended.
 type ExitStatus struct {
 	// Code is the exit code, or -1 if a signal ended the process or the code is not known.
 	Code int

@@ -32,14 +32,14 @@ var (
 type Install struct {
 	Pinned string // absolute path
 	Oldest string // absolute path
-	// Fresh tells that this call installed them.
+	// Fresh means that this call installed them.
 	Fresh bool
 }
 
-// An Error says why the CLI could not be installed and which command would do it.
+// An Error is why the CLI could not be installed, with the command that installs it.
 type Error struct {
 	Err    error
-	Output string // the end of what npm said
+	Output string // the end of the output of npm
 	Repair string // a command
 }
 
@@ -81,7 +81,7 @@ func Ensure(ctx context.Context, root string) (Install, error) {
 	return d.install(ctx)
 }
 
-// layout knows the places below a project's root.
+// layout has the paths below a project's root.
 type layout struct{ root string }
 
 func (d layout) path(name string) string { return filepath.Join(d.root, ".drover", name) }
@@ -103,7 +103,7 @@ func stamp() string {
 	return hex.EncodeToString(sum.Sum(nil)) + " " + runtime.GOOS + "/" + runtime.GOARCH + "\n"
 }
 
-// installed reports whether both programs of this very lock file are in place.
+// installed reports whether both programs of this very lock file are installed.
 func (d layout) installed() (Install, bool) {
 	got, err := os.ReadFile(filepath.Join(d.cli(), "stamp"))
 	if err != nil || string(got) != stamp() {
@@ -113,7 +113,7 @@ func (d layout) installed() (Install, bool) {
 	return in, isProgram(in.Pinned) && isProgram(in.Oldest)
 }
 
-// install installs beside the final place and moves the result there in one step.
+// install installs beside the final path and moves the result there in one step.
 func (d layout) install(ctx context.Context) (Install, error) {
 	next, err := os.MkdirTemp(d.path(""), "cli-new-")
 	if err != nil {
@@ -141,8 +141,8 @@ func (d layout) install(ctx context.Context) (Install, error) {
 	return in, nil
 }
 
-// replace puts the directory next in the place of the install. MkdirTemp made it private; the
-// programs in it are for everybody who may read the project.
+// replace replaces the install by the directory next. MkdirTemp made it private; the
+// programs in it are for every user who may read the project.
 func (d layout) replace(next string) error {
 	if err := os.Chmod(next, 0o755); err != nil {
 		return err

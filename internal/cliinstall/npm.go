@@ -19,7 +19,7 @@ import (
 // minProgram is more than any stub and far less than the CLI, which is some hundred megabytes.
 const minProgram = 1 << 20
 
-// npmArgs installs what the lock file says and nothing else. Scripts stay off: the only one there
+// npmArgs installs exactly the packages of the lock file. Scripts stay off: the only one there
 // is would copy the program from the platform's package, which is where we take it from.
 var npmArgs = []string{
 	"ci", "--omit-lockfile-registry-resolved", "--ignore-scripts", "--no-audit", "--no-fund",

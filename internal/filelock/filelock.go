@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package filelock keeps two users of a file apart, in one process or in several.
+// Package filelock gives one user of a file at a time exclusive use, in one process or in several.
 //
 // A lock is exclusive and belongs to the open file: a second open of the same file is another
-// user. It keeps out only those who ask for it too; reading and writing stay possible. The system
+// user. It excludes only users who lock too; reading and writing stay possible. The system
 // releases it when the process ends, however it ends. On systems without such locks (anything but
 // Linux, the BSDs, macOS and Windows) every lock is granted at once.
 package filelock
@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// Try takes the lock of f if nobody has it, and reports whether it did.
+// Try takes the lock of f if it is free, and reports whether it did.
 func Try(f *os.File) (bool, error) {
 	ok, err := try(f)
 	if err != nil {

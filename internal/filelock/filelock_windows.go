@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// lockedByte lies beyond any content, because a locked byte cannot be read or written by others.
+// lockedByte is beyond any content, because a locked byte cannot be read or written by others.
 func lockedByte() *windows.Overlapped {
 	return &windows.Overlapped{Offset: 0xfffffffe, OffsetHigh: 0x7fffffff}
 }

@@ -16,7 +16,7 @@ type Kind struct {
 	Prefix string
 	// Former are prefixes that the kind had. Folders under them are swept.
 	Former []string
-	// Text is what the marker says to people who find it. A sweep knows a marker by it.
+	// Text is the content of the marker, for people who find it. A sweep recognises a marker by it.
 	Text string
 	// Beside are the ends of the names of further folders, such as ".store": one each beside every
 	// folder, made and removed together with it.
@@ -56,7 +56,7 @@ func (k Kind) Make(parent string) (*Folder, error) {
 	}
 }
 
-// resolve makes a path absolute and free of links, so that it is the same for everybody who looks at it.
+// resolve makes a path absolute and free of links, so that it is the same for every reader.
 func resolve(parent string) (string, error) {
 	if parent == "" {
 		parent = os.TempDir()
@@ -110,8 +110,8 @@ func (f *Folder) Remove() error {
 	return f.removed
 }
 
-// Keep gives the folder up: no sweep removes it or those beside it any more. It can still be removed. All who
-// call it get the same answer.
+// Keep gives the folder up: no sweep removes it or those beside it any more. It can still be removed. All calls
+// return the same error.
 func (f *Folder) Keep() error {
 	f.unmark.Do(func() {
 		if f.notKept = f.mark.disown(); f.notKept == nil {

@@ -11,12 +11,12 @@ import (
 	"github.com/drover-agents/drover/internal/filelock"
 )
 
-// markerSuffix ends the name of the file beside a folder that says whose the folder is. It is beside it,
-// where those who work in the folder do not reach it.
+// markerSuffix ends the name of the file beside a folder that identifies its owner. It is beside it,
+// where programs that work in the folder do not reach it.
 const markerSuffix = ".lock"
 
 // errMarkerLost is when a sweeper took a new marker for one whose program is gone.
-var errMarkerLost = errors.New("the marker of a new folder was removed by somebody else")
+var errMarkerLost = errors.New("the marker of a new folder was removed by another process")
 
 // marker is the locked file beside a folder.
 type marker struct{ file *os.File }
@@ -97,7 +97,7 @@ func (k Kind) abandonedMarker(root *os.Root, name string) *marker {
 
 // marks reports whether the file is a marker of the kind. It may be empty or have only the beginning of
 // the text: that is what a program leaves that is killed at the worst moment, or whose disk is full. Its name
-// must then be one that Make has made up, and not one that somebody has chosen.
+// must then be one that Make has made up, and not one that a user has chosen.
 func (k Kind) marks(file *os.File, name string) bool {
 	text := make([]byte, len(k.Text)+1)
 	n, _ := file.ReadAt(text, 0)

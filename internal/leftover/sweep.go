@@ -81,7 +81,7 @@ func (k Kind) sweep(root *os.Root, name string) (found bool, err error) {
 		err = errors.Join(err, RemoveTree(root, name+suffix))
 	}
 	if err == nil {
-		_ = root.Remove(name + markerSuffix) // while it is locked, so that nobody takes the name
+		_ = root.Remove(name + markerSuffix) // while it is locked, so that no program takes the name
 	}
 	return found, err
 }

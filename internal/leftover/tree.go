@@ -11,7 +11,7 @@ import (
 	"strconv"
 )
 
-// removeAttempts bounds how often a tree is tried to which somebody still writes.
+// removeAttempts bounds how often the removal of a tree is tried while a program still writes to it.
 const removeAttempts = 5
 
 // RemoveTree removes a folder, also when folders in it allow nothing or are deeper than a program may
@@ -33,16 +33,16 @@ func RemoveTree(root *os.Root, name string) error {
 // level, of which a process has only so many.
 const maxDepth = 32
 
-// openFolders gives the owner every right in a folder and all folders below it. What lies too deep is
-// moved up. It works through a handle on the folder itself: those who put links into it at this moment
-// reach nothing that is beside it.
+// openFolders gives the owner every right in a folder and all folders below it. Folders that are too deep are
+// moved up. It works through a handle on the folder itself: links that are put into it meanwhile lead
+// to nothing beside it.
 func openFolders(parent *os.Root, name string) {
 	info, err := parent.Lstat(name)
 	if err != nil || !info.IsDir() {
 		return
 	}
 	if info.Mode().Perm()&0o700 != 0o700 {
-		_ = parent.Chmod(name, 0o700) // removing tells what became of it
+		_ = parent.Chmod(name, 0o700) // the removal reports a failure
 	}
 	root, err := parent.OpenRoot(name)
 	if err != nil {
@@ -66,7 +66,7 @@ type opener struct {
 	moved  int    // how many folders were moved up
 }
 
-// place is where a folder is moved to.
+// movedPath is where a folder is moved to.
 func (o *opener) movedPath(n int) string { return o.prefix + strconv.Itoa(n) }
 
 func (o *opener) open(dir string, depth int) {
@@ -75,7 +75,7 @@ func (o *opener) open(dir string, depth int) {
 		return
 	}
 	if info.Mode().Perm()&0o700 != 0o700 {
-		_ = o.root.Chmod(dir, 0o700) // removing tells what became of it
+		_ = o.root.Chmod(dir, 0o700) // the removal reports a failure
 	}
 	if depth > maxDepth && o.root.Rename(dir, o.movedPath(o.moved)) == nil {
 		o.moved++

@@ -10,8 +10,8 @@
 //     nothing else, the caller's to keep.
 //   - A line above the limit is reported once, as a [TooLongError], as soon as the limit is
 //     passed; the next call continues after its end. It never costs more memory than the limit.
-//   - What stands between the last LF and the end of the stream is returned too, and
-//     [Reader.Last] tells that it was not terminated.
+//   - Text between the last LF and the end of the stream is returned too, and
+//     [Reader.Last] reports that it was not terminated.
 //
 // A Reader is not safe for use by several goroutines.
 package lines

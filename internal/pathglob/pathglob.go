@@ -48,7 +48,7 @@ func parsePatterns(texts []string) ([]pattern, error) {
 	return patterns, nil
 }
 
-// parsePattern refuses patterns that can never match: who writes "/secrets" to exclude it must not find it
+// parsePattern refuses patterns that can never match: an exclusion of "/secrets" must not leave it
 // in the copy.
 func parsePattern(text string) (pattern, error) {
 	clean := strings.TrimPrefix(text, "./")
@@ -92,7 +92,7 @@ func (p *pattern) mayReach(folder string) bool {
 	for i, name := range strings.Split(folder, "/") {
 		switch {
 		case i == len(p.parts):
-			return p.folder // what it takes whole lies above
+			return p.folder // it takes a folder above as a whole
 		case p.parts[i] == "**":
 			return true
 		case !doublestar.MatchUnvalidated(p.parts[i], name):

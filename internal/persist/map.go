@@ -9,7 +9,7 @@ import (
 	"slices"
 )
 
-// seed makes hashes differ between processes, so that nobody can choose keys that collide.
+// seed makes hashes differ between processes, so that callers cannot choose keys that collide.
 var seed = maphash.MakeSeed()
 
 // A Map is an immutable map. The zero value is empty. Keys compare as in a Go map.
@@ -64,7 +64,7 @@ func (m Map[K, V]) set(hash uint64, key K, value V) Map[K, V] {
 	return m
 }
 
-// mapNode is one level. Bit i of its bitmap tells whether a slot for hash bits i exists; slots are
+// mapNode is one level. Bit i of its bitmap is set if a slot for hash bits i exists; slots are
 // in the order of the bits. Below the root a node holds two keys of different hashes or more.
 type mapNode[K comparable, V any] struct {
 	bitmap uint32
@@ -77,7 +77,7 @@ type mapSlot[K comparable, V any] struct {
 	leaf *mapLeaf[K, V]
 }
 
-// place tells the bit of hash at this level and where its slot is, or would be.
+// position returns the bit of hash at this level and where its slot is, or would be.
 func (n *mapNode[K, V]) position(hash uint64, shift uint) (bit uint32, at int) {
 	bit = 1 << ((hash >> shift) & blockMask)
 	return bit, bits.OnesCount32(n.bitmap & (bit - 1))

@@ -17,7 +17,7 @@ type Key[K any] interface {
 // A Sorted is an immutable map in the order of its keys. The zero value is empty.
 //
 // It is a search tree in which every node has a higher rank than those below it. The rank is a hash of
-// the key: so the shape depends on the keys alone, and nobody can choose keys that make it deep.
+// the key: so the shape depends on the keys alone, and callers cannot choose keys that make it deep.
 type Sorted[K Key[K], V any] struct{ root *sortedNode[K, V] }
 
 type sortedNode[K Key[K], V any] struct {
@@ -78,7 +78,7 @@ func (n *sortedNode[K, V]) over(left, right *sortedNode[K, V]) *sortedNode[K, V]
 	return &sortedNode[K, V]{n.key, n.value, n.rank, 1 + left.len() + right.len(), left, right}
 }
 
-// with returns the tree with a node that has no branches yet, in place of the one with its key.
+// with returns the tree with a node that has no branches yet, instead of the one with its key.
 func (n *sortedNode[K, V]) with(fresh *sortedNode[K, V]) *sortedNode[K, V] {
 	if n == nil {
 		return fresh.over(nil, nil)

@@ -15,8 +15,8 @@ const (
 
 // A Vector is an immutable list. The zero value is empty.
 //
-// Items lie in leaves of 32. The last leaf, the tail, hangs on the vector itself; all leaves before
-// it are full and lie in a tree of 32 branches per node. Appending to the newest version writes
+// Items are in leaves of 32. The last leaf, the tail, hangs on the vector itself; all leaves before
+// it are full and are in a tree of 32 branches per node. Appending to the newest version writes
 // into memory that no version can see yet, so it costs little more than appending to a slice.
 type Vector[T any] struct {
 	length int
@@ -61,7 +61,7 @@ func (v Vector[T]) Append(item T) Vector[T] {
 	return v
 }
 
-// Set returns the vector with item in place of item i. Like a slice, it panics if i is out of range.
+// Set returns the vector with item as item i. Like a slice, it panics if i is out of range.
 func (v Vector[T]) Set(i int, item T) Vector[T] {
 	if uint(i) >= uint(v.length) {
 		outOfRange(i, v.length)
@@ -174,7 +174,7 @@ func pushLeaf[T any](branch *block[ref[T]], shift, number int, leaf *block[T]) *
 	return branch
 }
 
-// withLeaf copies the branches on the way to a full leaf and puts another in its place.
+// withLeaf copies the branches on the way to a full leaf and replaces it.
 func (v *Vector[T]) withLeaf(branch *block[ref[T]], shift, number int, leaf *block[T]) *block[ref[T]] {
 	at := (number >> shift) & blockMask
 	last := min(v.fullLeaves()-1, number|(blockSize<<shift-1)) // the last leaf below branch

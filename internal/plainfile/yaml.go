@@ -30,12 +30,12 @@ const (
 	maxPaths = 8 << 20
 )
 
-// A YAMLError says where a text cannot be parsed, and why.
+// A YAMLError is the position of a syntax error, and the reason.
 type YAMLError struct {
 	// Line and Column count from 1.
 	Line, Column int
 	Reason       string
-	// Excess says that the text is YAML, and more of it than is parsed.
+	// Excess means that the text is YAML, but exceeds a limit.
 	Excess bool
 	// Err is the error of the parser. It may be nil.
 	Err error

@@ -77,7 +77,7 @@ func Sorted(raw json.RawMessage) (json.RawMessage, error) {
 		return nil, errors.New("an object has a key twice")
 	}
 	if bytes.ContainsRune(sorted, utf8.RuneError) {
-		return nil, errors.New("a text has characters that cannot be told from others")
+		return nil, errors.New("a text has invalid or replacement characters")
 	}
 	return sorted, nil
 }
@@ -99,7 +99,7 @@ func members(valid []byte) int {
 	return n
 }
 
-// Digest returns the SHA-256 of the sorted form, in hexadecimal. A text that is no JSON is digested
+// Digest returns the SHA-256 of the sorted form, in hexadecimal. A text that is not JSON is digested
 // as it is.
 func Digest(raw json.RawMessage) string {
 	if sorted, err := Sorted(raw); err == nil {
@@ -109,7 +109,7 @@ func Digest(raw json.RawMessage) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// Equal reports whether two texts mean the same. Texts that are no JSON are equal only byte for
+// Equal reports whether two texts mean the same. Texts that are not JSON are equal only byte for
 // byte.
 func Equal(a, b json.RawMessage) bool {
 	if bytes.Equal(a, b) {

@@ -10,7 +10,7 @@ import (
 // MaxDepth is the deepest nesting that is read; it is the limit of encoding/json.
 const MaxDepth = 10000
 
-// A SyntaxError says at which byte a text stops being JSON.
+// A SyntaxError has the byte at which a text stops being JSON.
 type SyntaxError struct {
 	Offset int
 	reason string
@@ -23,7 +23,7 @@ func (e *SyntaxError) Error() string {
 // A Kind is the type of a JSON value.
 type Kind byte
 
-// The kinds. Invalid also stands for the end of the text.
+// The kinds. Invalid is also the end of the text.
 const (
 	Invalid Kind = iota
 	Null

@@ -56,7 +56,7 @@ func scanString(b []byte, i int) (end int, escaped bool) {
 	return scanTail(b, i, escaped)
 }
 
-// scanTail is scanString byte by byte: for the end of the text, and for what is no string.
+// scanTail is scanString byte by byte: for the end of the text, and for text that is not a string.
 func scanTail(b []byte, i int, escaped bool) (int, bool) {
 	for i < len(b) {
 		switch c := b[i]; {

@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// MaxWhole is the largest whole number up to which doubles hold every one. A program whose numbers are
-// doubles, as those of JavaScript are, rounds others, and who reads one from it cannot know what it was.
+// MaxWhole is the largest integer up to which doubles represent every one. A program whose numbers are
+// doubles, as in JavaScript, rounds larger ones.
 const MaxWhole = 1<<53 - 1
 
 // Rounds reports whether a program whose numbers are doubles would change a whole number of a JSON text.

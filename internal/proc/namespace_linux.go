@@ -126,7 +126,7 @@ func (p *Process) hold(ctx context.Context, b Bubblewrap, info, release *os.File
 }
 
 // Init returns the pid of the PID namespace's first process as seen from here, or zero if the program
-// has no PID namespace of its own. Once the program has ended, the pid may be somebody else's.
+// has no PID namespace of its own. Once the program has ended, the pid may belong to another process.
 func (p *Process) Init() int {
 	if p.tree.ns == nil {
 		return 0
@@ -152,15 +152,15 @@ func (p *Process) addFiles(ends *childEnds) (info, release *os.File, err error) 
 	return info, release, nil
 }
 
-// bwrapError adds what bubblewrap said on stderr to err.
+// bwrapError adds the stderr of bubblewrap to err.
 func (p *Process) bwrapError(bwrap string, err error) error {
 	if p.cmd.Process == nil {
 		return startError(bwrap, err)
 	}
 	defer p.abandon()
-	said, _ := io.ReadAll(io.LimitReader(p.stderr, 2048))
+	output, _ := io.ReadAll(io.LimitReader(p.stderr, 2048))
 	p.Wait()
-	if text := strings.TrimSpace(string(said)); text != "" {
+	if text := strings.TrimSpace(string(output)); text != "" {
 		err = fmt.Errorf("%w: %s", err, text)
 	}
 	return startError(bwrap, err)
@@ -287,7 +287,7 @@ func comm(pid int) string {
 	return strings.TrimSpace(string(name))
 }
 
-// endsProgram reports whether sig ends pid without pid having a say.
+// endsProgram reports whether sig ends pid for certain.
 func endsProgram(pid int, sig syscall.Signal) bool {
 	if sig == unix.SIGKILL {
 		return true

@@ -13,7 +13,7 @@ import (
 )
 
 // drainSilence is how long a reader waits for more output once the program has ended. Only a
-// descendant that kept the pipe can make it wait; a pipe nobody holds ends at once.
+// descendant that kept the pipe can make it wait; a pipe that no process has open ends at once.
 const drainSilence = 200 * time.Millisecond
 
 // childEnds are the program's ends of its pipes; they are closed here once it has them.
@@ -26,7 +26,7 @@ func (c *childEnds) close() {
 }
 
 // openPipes makes the three standard pipes. os.Pipe and not exec.Cmd's own pipes, because those
-// are closed by Wait while somebody may still be reading.
+// are closed by Wait while a reader may still be reading.
 func openPipes() (*inPipe, *outPipe, *outPipe, *childEnds, error) {
 	var all []*os.File
 	for range 3 {
@@ -72,7 +72,7 @@ func (p *inPipe) Close() error {
 	return nil
 }
 
-// programEnded wakes a blocked writer, who may otherwise wait for a descendant that keeps the pipe.
+// programEnded wakes a blocked writer, which may otherwise wait for a descendant that keeps the pipe.
 func (p *inPipe) programEnded() {
 	p.ended.Store(true)
 	_ = p.file.Close()
@@ -129,7 +129,7 @@ func (p *outPipe) rest(b []byte) int {
 }
 
 // programEnded starts the time of silence. Where files have no deadlines (Windows) nothing needs to
-// be done: the job object has ended all who held the pipe, and the reader sees its end by itself.
+// be done: the job object has ended all processes with the pipe, and the reader sees its end by itself.
 func (p *outPipe) programEnded() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -20,7 +20,7 @@ import (
 // together with the error of the operating system where there was one.
 var ErrEnded = errors.New("the program has ended")
 
-// A Spec says what to start.
+// A Spec describes the program to start.
 type Spec struct {
 	Path string
 	Args []string // after the program name
@@ -43,7 +43,7 @@ type Credential struct {
 	Groups   []uint32
 }
 
-// A Status says how a program ended.
+// A Status is how a program ended.
 type Status struct {
 	Code   int    // -1 if a signal ended it
 	Signal string // "killed", or empty
@@ -61,7 +61,7 @@ type Process struct {
 	status Status // set before done is closed
 
 	mu     sync.Mutex
-	reaped bool // the pid may belong to somebody else from now on
+	reaped bool // the pid may belong to another process from now on
 	// fatal holds the signals that were sent to the program while it had no handler for them.
 	fatal map[int]bool
 }
@@ -119,7 +119,7 @@ func (p *Process) finish(st Status) {
 }
 
 // PID is the process that was started: the program itself, or bubblewrap around it. Once it has ended,
-// the number may be somebody else's.
+// the number may belong to another process.
 func (p *Process) PID() int { return p.cmd.Process.Pid }
 
 // Stdin returns the program's standard input. Closing it is safe while a write is blocked.
@@ -165,7 +165,7 @@ func (p *Process) Kill() error {
 	return p.killTreeLocked()
 }
 
-// statusOf translates what the operating system said about cmd.
+// statusOf translates the status of cmd.
 func statusOf(cmd *exec.Cmd) Status {
 	if cmd.ProcessState == nil {
 		return Status{Code: -1}

@@ -39,7 +39,7 @@ func start(_ context.Context, s Spec) (*Process, error) {
 }
 
 // reap waits for the program, takes its status and ends what is left of its group. A group that
-// still has members keeps its number, so the late kill meets nobody else.
+// still has members keeps its number, so the late kill reaches no other process.
 func (p *Process) reap() {
 	_ = p.cmd.Wait()
 	p.mu.Lock()

@@ -13,7 +13,7 @@ import (
 )
 
 // killDescendants ends root and all that can be reached from it over parent links. It stops every
-// process before it kills the first one, from the root down, so that nobody forks away or loses
+// process before it kills the first one, from the root down, so that no process forks away or loses
 // its parent link while the walk is on.
 func killDescendants(root int) {
 	stopped := map[int]bool{}

@@ -36,7 +36,7 @@ var patterns = []pattern{
 // looksRandom keeps ordinary words after "bearer" in the text.
 func looksRandom(s string) bool { return len(s) >= 24 || strings.ContainsAny(s, "0123456789") }
 
-// notReference keeps the names of variables: "$TOKEN" tells nothing.
+// notReference keeps the names of variables: "$TOKEN" is not a secret.
 func notReference(s string) bool { return !strings.HasPrefix(s, "$") && !strings.HasPrefix(s, "%") }
 
 func redactPatterns(s, marker string) string {

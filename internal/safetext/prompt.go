@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// PromptProblem says why a text cannot be sent to a model as it is, or nothing. JSON would replace bytes that are not UTF-8
+// PromptProblem returns why a text cannot be sent to a model as it is, or "". JSON would replace bytes that are not UTF-8
 // without a word, and a NUL byte ends a text for many programs.
 func PromptProblem(text string) string {
 	if at := strings.IndexByte(text, 0); at >= 0 {

@@ -21,7 +21,7 @@ type Redactor struct {
 	replacer *strings.Replacer // nil without known values
 }
 
-// defaultMarker stands where a secret stood.
+// defaultMarker replaces a secret.
 const defaultMarker = "[redacted]"
 
 // NewRedactor returns a redactor that knows values. Values of fewer than four bytes are ignored.
@@ -78,7 +78,7 @@ func jsonText(v string, escapeHTML bool) string {
 	return s[1 : len(s)-1]
 }
 
-// base64Forms gives the encodings of v alone, and what of them stays the same when v stands inside
+// base64Forms gives the encodings of v alone, and the part that stays the same when v is inside
 // a longer text, at each of the three alignments ("user:password" in an Authorization header).
 func base64Forms(v string) []string {
 	var forms []string

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package spill holds a queue between a reader that must not wait and a consumer that may be slow.
+// Package spill is a queue between a reader that must not wait and a consumer that may be slow.
 //
 // Promises:
 //
@@ -14,7 +14,7 @@
 //     falls behind. Disk space that was read is given back in steps of a segment.
 //   - After [Queue.Close] the consumer gets what is there, then the error of Close. An item that
 //     could not be written to disk is not lost in silence: the consumer gets the error of the
-//     disk in its place, and nothing after it.
+//     disk instead of it, and nothing after it.
 //
 // All methods are safe for use by several goroutines.
 package spill

@@ -36,7 +36,7 @@ func (p *pace) init() {
 	p.stuckAt = -1
 }
 
-// drained is told the level after each Pop.
+// drained is called with the level after each Pop.
 func (p *pace) drained(level int64) {
 	if low := p.low.Load(); low >= 0 && level <= low && p.low.CompareAndSwap(low, -1) {
 		p.eased <- struct{}{} // there is room: only the winner sends, and each wait takes it out

@@ -133,7 +133,7 @@ func (q *Queue) wakeLocked() {
 
 // Pop removes the oldest item. It waits until there is one, the queue is closed and empty, or ctx
 // ends. The data of the item then belongs to the caller. Pop is made for one consumer: a second one
-// waits for the first, whatever its own context says.
+// waits for the first, even if its own context ends.
 func (q *Queue) Pop(ctx context.Context) (Item, error) {
 	q.popMu.Lock()
 	defer q.popMu.Unlock()

@@ -86,7 +86,7 @@ func (g *Group) make(path string, controllers map[string]api, l Limits) error {
 	return nil
 }
 
-// limit sets what l says about one controller.
+// limit sets the limits of l for one controller.
 func (g *Group) limit(path, controller string, api api, l Limits) error {
 	value := map[string]int64{"memory": l.Memory, "pids": int64(l.Processes)}[controller]
 	if value == 0 {
@@ -110,7 +110,7 @@ func (g *Group) limit(path, controller string, api api, l Limits) error {
 }
 
 // Add puts processes and all their descendants into the group, also those that are started
-// meanwhile. Whatever they start later is in it by itself. Processes that have ended are left out.
+// meanwhile. Their later child processes are in it too. Processes that have ended are left out.
 func (g *Group) Add(pids ...int) error {
 	added := map[int]bool{}
 	for {
@@ -144,7 +144,7 @@ func (g *Group) addOne(pid int) error {
 	return nil
 }
 
-// MemoryPeak is the most memory in bytes that the group ever used; false if the kernel does not say.
+// MemoryPeak is the most memory in bytes that the group ever used; false if the kernel does not report it.
 func (g *Group) MemoryPeak() (int64, bool) {
 	return g.number("memory", func(a api) (string, string) { return a.peak, "" })
 }

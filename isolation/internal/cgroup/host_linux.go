@@ -44,7 +44,7 @@ var (
 	}
 )
 
-// A hierarchy is a mounted tree of groups, and this process's place in it.
+// A hierarchy is a mounted tree of groups, and the position of this process in it.
 type hierarchy struct {
 	mount string // the folder where it is mounted
 	own   string // the folder of the group of this process
@@ -145,7 +145,7 @@ func wanted(l Limits) []string {
 	return names
 }
 
-// newV2 makes a group of version 2 in the nearest place, from this process's own group up.
+// newV2 makes a group of version 2 in the nearest possible group, from this process's own group up.
 func (h host) newV2(where map[string]hierarchy, name string, l Limits) (*Group, error) {
 	tree, ok := where[""]
 	if !ok {
@@ -159,7 +159,7 @@ func (h host) newV2(where map[string]hierarchy, name string, l Limits) (*Group, 
 		}
 		reasons = append(reasons, err)
 		if path == tree.mount || len(path) <= len(tree.mount) {
-			return nil, fmt.Errorf("version 2: %w", reasons[0]) // that about our own group says most
+			return nil, fmt.Errorf("version 2: %w", reasons[0]) // the reason of our own group is the most useful
 		}
 	}
 }
@@ -232,7 +232,7 @@ func (h host) newV1(where map[string]hierarchy, name string, l Limits) (*Group, 
 	return g, nil
 }
 
-// places are the folders in which groups of ours may be.
+// parents are the folders in which groups of ours may be.
 func (h host) parents() []string {
 	where, err := h.hierarchies()
 	if err != nil {

@@ -21,7 +21,7 @@ import (
 // mark begins the name of every group of ours.
 const mark = "drover."
 
-// An owner is the process that made a group. Its start tells it from a later process with the same
+// An owner is the process that made a group. Its start distinguishes it from a later process with the same
 // pid, the namespace from one that has the pid in another container.
 type owner struct {
 	namespace uint64 // inode of the PID namespace
@@ -80,7 +80,7 @@ func (h host) startOf(pid string) (uint64, error) {
 
 // Sweep removes the groups of programs of ours that ended without doing it, from where this process
 // would make its own, and returns how many folders it removed. Processes that are still in such a group are
-// killed: nobody holds them any more.
+// killed: no program controls them any more.
 func Sweep() int { return realHost().sweep() }
 
 func (h host) sweep() (removed int) {
@@ -88,11 +88,11 @@ func (h host) sweep() (removed int) {
 	if err != nil {
 		return 0
 	}
-	for _, place := range h.parents() {
-		entries, _ := os.ReadDir(place)
+	for _, parent := range h.parents() {
+		entries, _ := os.ReadDir(parent)
 		for _, e := range entries {
 			o, ours := ownerOf(e.Name())
-			if ours && h.gone(o, me) && h.clear(filepath.Join(place, e.Name())) == nil {
+			if ours && h.gone(o, me) && h.clear(filepath.Join(parent, e.Name())) == nil {
 				removed++
 			}
 		}

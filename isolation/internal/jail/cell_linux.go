@@ -68,7 +68,7 @@ func findBwrap(path string) (string, error) {
 	return filepath.Abs(found)
 }
 
-// start starts a checked spec. What the helper is told comes from arguments.
+// start starts a checked spec. The helper gets the result of arguments.
 func start(ctx context.Context, s Spec, byFD bool, arguments func(Launch) []string, l Launch) (*Cell, error) {
 	from, err := s.openSources()
 	if err != nil {
@@ -137,15 +137,15 @@ func (s Spec) drop(b *proc.Bubblewrap, from sources, out *outfit, byFD bool) ([]
 	return st.binds(), nil
 }
 
-// abandon ends a cell whose program did not come to run, and adds what was said on stderr.
+// abandon ends a cell whose program did not run, and adds its stderr.
 func abandon(p *proc.Process, err error) error {
 	_ = p.Kill()
-	said, _ := io.ReadAll(io.LimitReader(p.Stderr(), 2048))
+	output, _ := io.ReadAll(io.LimitReader(p.Stderr(), 2048))
 	status := p.Wait()
 	_, _ = io.Copy(io.Discard, p.Stdout())
 	_, _ = io.Copy(io.Discard, p.Stderr())
 	if errors.Is(err, errNoReport) {
-		err = fmt.Errorf("%w (exit %d): %s", err, status.Code, strings.TrimSpace(string(said)))
+		err = fmt.Errorf("%w (exit %d): %s", err, status.Code, strings.TrimSpace(string(output)))
 	}
 	return fmt.Errorf("starting a cell: %w", err)
 }

@@ -65,8 +65,8 @@ func limitFiles(namespace *os.File, folders []tempFolder, user *proc.Credential)
 	if user != nil {
 		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: user.UID, Gid: user.GID}}
 	}
-	if said, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("limiting the number of temporary files: %w: %s", err, strings.TrimSpace(string(said)))
+	if output, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("limiting the number of temporary files: %w: %s", err, strings.TrimSpace(string(output)))
 	}
 	return nil
 }

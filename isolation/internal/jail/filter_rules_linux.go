@@ -143,7 +143,7 @@ const namespaceFlags = unix.CLONE_NEWNS | unix.CLONE_NEWCGROUP | unix.CLONE_NEWU
 const tiocLinux = 0x541c
 
 // setuidRules keep a program from leaving set-uid files in a mount: outside they belong to the
-// mount's owner, who may be root, and somebody there could run them.
+// mount's owner, who may be root, and a user there could run them.
 func setuidRules() []rule {
 	mode := func(argument int, calls ...uint32) rule {
 		return rule{errno: unix.EPERM, calls: calls, whenAll: []bits{{argument, setuidBits}}}

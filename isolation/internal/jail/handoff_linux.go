@@ -19,7 +19,7 @@ import (
 // handoffWait bounds the wait for the helper, which needs milliseconds.
 const handoffWait = 30 * time.Second
 
-// A Handoff is the socket over which the helper hands out its listeners and tells whether the program
+// A Handoff is the socket over which the helper hands out its listeners and reports whether the program
 // runs. Give Child to the child, close it once the child has it, then call Receive.
 type Handoff struct {
 	Child *os.File

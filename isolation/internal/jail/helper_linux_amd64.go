@@ -8,7 +8,7 @@ import (
 )
 
 // helperELF is helper/helper.c, compiled, and guardELF is helper/guard.c. TestTheHelperIsBuiltFromItsSource
-// tells how.
+// builds them.
 var (
 	//go:embed helper_amd64.elf
 	helperELF []byte

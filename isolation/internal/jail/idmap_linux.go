@@ -26,8 +26,8 @@ var idmaps = struct {
 	open map[idmapKey]*os.File
 }{open: map[idmapKey]*os.File{}}
 
-// idmap returns a user namespace in which two owners have changed places and everybody else has
-// stayed. A mount with this map shows files of the one as files of the other.
+// idmap returns a user namespace in which two owners are swapped and all others
+// stay. A mount with this map shows files of the one as files of the other.
 func idmap(on, as owner) (*os.File, error) {
 	idmaps.mu.Lock()
 	defer idmaps.mu.Unlock()

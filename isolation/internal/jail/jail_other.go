@@ -22,10 +22,10 @@ func (*Cell) Listeners() []net.Listener { return nil }
 // Init is the host pid of the first process inside.
 func (*Cell) Init() int { return 0 }
 
-// Start fails: it says what holds on this system.
+// Start fails with what this system offers instead.
 func Start(ctx context.Context, s Spec) (*Cell, error) { return nil, Supported(ctx, s.Bwrap) }
 
-// Supported says that no cell can be had.
+// Supported returns that there are no cells here.
 func Supported(context.Context, string) error { return here() }
 
 // MountsByHandle is false: there are no mounts.

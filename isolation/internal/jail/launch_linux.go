@@ -52,7 +52,7 @@ func (l Launch) options() []string {
 	return args
 }
 
-// What the kernel has only so much of for all that a user runs: queued signals, which timers need too, and
+// Resources that the kernel limits for all processes of a user: queued signals, which timers need too, and
 // bytes of message queues. A cell gets a small part, so that other cells and programs of the user work on.
 const (
 	maxPending      = 1024
@@ -107,8 +107,8 @@ func DataFile(data []byte) (*os.File, error) {
 	return f, nil
 }
 
-// memoryFile makes a file that nobody can change any more. It is opened again for reading, because a
-// program that somebody has open for writing cannot be run.
+// memoryFile makes a file that cannot be changed any more. It is opened again for reading, because a
+// program that is open for writing cannot be run.
 func memoryFile(name string, data []byte, flags int) (*os.File, error) {
 	fd, err := unix.MemfdCreate(name, unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING|flags)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/drover-agents/drover/advice"
 )
 
-// A Spec says what to start, and what it may see.
+// A Spec describes the program to start, and what it may see.
 type Spec struct {
 	// Path is the program, as inside, and Args are the arguments after its name.
 	Path string
@@ -113,7 +113,7 @@ type mounted struct {
 	readOnly     bool
 }
 
-// An UnsupportedError says why a cell cannot be had here, and what to do about it.
+// An UnsupportedError is why there is no cell here, with advice.
 type UnsupportedError struct{ Reason, Fix string }
 
 func (e *UnsupportedError) Error() string { return "no cell can be had here: " + e.Reason }
@@ -176,7 +176,7 @@ func checkListen(addrs []netip.AddrPort) error {
 	return nil
 }
 
-// UnsupportedOn tells what holds on a system (a GOOS) without cells.
+// UnsupportedOn describes what a system (a GOOS) without cells offers.
 func UnsupportedOn(system, processor string) *UnsupportedError {
 	switch system {
 	case "linux":

@@ -64,8 +64,8 @@ func stageFolder(bwrap string) (string, error) {
 		"make an empty folder /mnt")
 }
 
-func planMount(m source, place string, cell owner) (stagedMount, error) {
-	planned := stagedMount{source: m, mountPoint: place}
+func planMount(m source, mountPoint string, cell owner) (stagedMount, error) {
+	planned := stagedMount{source: m, mountPoint: mountPoint}
 	planned.public = m.stat.Mode&unix.S_IROTH != 0 && (!m.folder() || m.stat.Mode&unix.S_IXOTH != 0)
 	on := owner{m.stat.Uid, m.stat.Gid}
 	if on == cell {
@@ -162,7 +162,7 @@ func (m stagedMount) mapIDs(tree int) error {
 	}
 }
 
-// attach puts a copied mount into its place.
+// attach moves a copied mount to its mount point.
 func (m stagedMount) attach(tree int) error {
 	var err error
 	if m.folder() {

@@ -88,7 +88,7 @@ const allowNamespaces = "allow user namespaces (sysctl user.max_user_namespaces 
 	"kernel.apparmor_restrict_unprivileged_userns=0 or an AppArmor profile for bubblewrap); " +
 	"in a container, a seccomp profile that allows them"
 
-// fixes tell what to do, by words in the error. The last one is for everything else.
+// fixes are the advice, by words in the error. The last one is for everything else.
 var fixes = []struct{ words, fix string }{
 	{"Unknown option", "install bubblewrap 0.8 or newer"},
 	{"making an id map", allowNamespaces},

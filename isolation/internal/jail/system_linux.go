@@ -18,7 +18,7 @@ const insideID = 1000
 // usrFolders are links into /usr on most systems, and folders on some.
 var usrFolders = []string{"/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"}
 
-// etcPaths are what tools need of /etc and what says nothing of the host: certificates, the
+// etcPaths are the files of /etc that tools need and that contain nothing about the host: certificates, the
 // linker's cache, the choice of alternatives, the time zone.
 var etcPaths = []string{
 	"/etc/ssl/certs", "/etc/ca-certificates", "/etc/pki/ca-trust", "/etc/pki/tls/certs",

@@ -37,7 +37,7 @@ func version() (int, error) {
 	return int(n), nil
 }
 
-// Open builds the ruleset as far as the running kernel can and says what that covers. The file is
+// Open builds the ruleset as far as the running kernel can and reports what that covers. The file is
 // what landlock_restrict_self takes; it is closed on exec, and of no other use. The caller closes it.
 func (r Ruleset) Open() (*os.File, Enforced, error) { return r.open(supported) }
 
@@ -67,7 +67,7 @@ func (r Ruleset) open(knows func(rights) bool) (*os.File, Enforced, error) {
 }
 
 func unavailable(err error) error {
-	why := "the kernel says: " + err.Error()
+	why := "the kernel reports: " + err.Error()
 	switch {
 	case errors.Is(err, unix.ENOSYS):
 		why = "the kernel is older than 5.13 or built without Landlock, or a seccomp filter around this process hides it"
@@ -156,7 +156,7 @@ func (r Ruleset) fillPorts(fd int, handled rights) error {
 		unix.LANDLOCK_ACCESS_NET_BIND_TCP:    r.BindTCP,
 	} {
 		if handled.net&right == 0 {
-			continue // everything is allowed, and Enforced says so
+			continue // everything is allowed, and Enforced reports it
 		}
 		for _, port := range ports {
 			rule := struct{ access, port uint64 }{right, uint64(port)}

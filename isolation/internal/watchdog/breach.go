@@ -34,7 +34,7 @@ type Breach struct {
 	Path string
 }
 
-// Error says what was broken.
+// Error describes the broken limit.
 func (b Breach) Error() string {
 	switch b.What {
 	case Bytes:

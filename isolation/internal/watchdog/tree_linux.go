@@ -19,7 +19,7 @@ const keepOpen = 32
 
 // An openedTree counts what is below one root, folder by folder: first all names of a folder, then its
 // subfolders. It opens everything relative to the folder above, so that a path longer than the
-// system accepts hides nothing, and a link put in the place of a folder leads nowhere.
+// system accepts hides nothing, and a link that replaces a folder leads nowhere.
 type openedTree struct {
 	walk   *walk
 	branch []*folder // from the root to the folder that is being counted

@@ -16,7 +16,7 @@ import (
 	"github.com/drover-agents/drover/advice"
 )
 
-// Options say what is watched. A zero limit means no limit.
+// Options configures a [Watchdog]. A zero limit means no limit.
 type Options struct {
 	// Paths are the folders and files that the cell may write to. They are counted together, each once.
 	Paths []string
@@ -24,7 +24,7 @@ type Options struct {
 	MaxBytes, MaxFiles int64
 	// Whole makes MaxBytes and MaxFiles bound all that is in the folders.
 	Whole bool
-	// NoSetID ends a cell whose folders hold a program with set-id bits that the cell may write, when they are
+	// NoSetID ends a cell whose folders contain a program with set-id bits that the cell may write, when they are
 	// counted first and whenever they are counted again. A write through a mapping leaves these bits.
 	// Other systems than Linux do not look.
 	NoSetID bool
@@ -41,8 +41,8 @@ type Options struct {
 	// Memory is how much memory the cell uses; false if not known. Nil means to ask the Processes.
 	Memory func() (int64, bool)
 	// MinMemory is how many bytes of the machine's memory must stay available. Much of what a cell
-	// takes is in none of its processes: files in memory that nobody has mapped, messages that wait in
-	// sockets. Without a control group this is what bounds it. Systems other than Linux do not tell.
+	// takes is in none of its processes: files in memory that no process has mapped, messages that wait in
+	// sockets. Without a control group this is what bounds it. Systems other than Linux do not report it.
 	MinMemory int64
 	// MaxCPU bounds the CPU time of the cell.
 	MaxCPU time.Duration
@@ -105,10 +105,10 @@ func Start(ctx context.Context, o Options) (*Watchdog, error) {
 	return w, nil
 }
 
-// Begin is [Start] for who has other things to do while the folders are counted, which takes a second
+// Begin is [Start] without the wait until the folders are counted, which takes a second
 // for some hundred thousand files. Wait for [Watchdog.Ready] before the cell may add to them: what is
-// there when they are counted is free. What can be told without counting is an error of Begin; a limit
-// that is broken already otherwise goes to Exceeded.
+// there when they are counted is free. A limit that is broken already is an error of
+// Begin if it needs no counting, and goes to Exceeded otherwise.
 func Begin(ctx context.Context, o Options) (*Watchdog, error) {
 	w, err := newWatchdog(o)
 	if err != nil {
@@ -181,7 +181,7 @@ func (w *Watchdog) takeStock(ctx context.Context) *Breach {
 	return w.checkTree(count.found)
 }
 
-// asksProcesses reports whether a limit needs what processes say of themselves.
+// asksProcesses reports whether a limit needs the processes.
 func (o *Options) asksProcesses() bool {
 	return o.MaxMemory > 0 && o.Memory == nil || o.MaxCPU > 0 && o.CPU == nil
 }
@@ -282,7 +282,7 @@ func (w *Watchdog) look(ctx context.Context) *Breach {
 	return w.confirm(ctx)
 }
 
-// pause says when the next look may be, after one that began then.
+// pause sets when the next look may be, after one that began then.
 func (w *Watchdog) pause(began time.Time, urgent bool) {
 	took := time.Since(began)
 	if urgent {
