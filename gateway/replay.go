@@ -89,7 +89,7 @@ func (p *Player) Wire() *Wire { return p.stored.wire }
 func (p *Player) Region() string { return p.stored.header.Region }
 
 // Note describes a defect of a usable recording, as when the run that made it was
-// killed. It is empty if there is none.
+// killed. It is empty for an intact recording.
 func (p *Player) Note() string { return p.stored.note }
 
 // Err is the first request that the recording could not answer, a [*MismatchError], or nil.

@@ -35,7 +35,7 @@ type MismatchError struct {
 type Difference struct {
 	// Where is a JSON pointer into the body, or "body", "method", "path" or "query".
 	Where string
-	// Recorded and Got are the values, shortened to the part that differs; empty if there is none.
+	// Recorded and Got are the values, shortened to the part that differs; empty for a missing value.
 	Recorded, Got string
 }
 
