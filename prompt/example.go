@@ -79,36 +79,6 @@ func (s ExampleStep) input() json.RawMessage {
 	return s.Input
 }
 
-// render writes the example as it stands in the prompt.
-func (e TaskExample) render(b *strings.Builder) {
-	fmt.Fprintf(b, "Example: %s\n", dedent(e.Objective))
-	for i, step := range e.Steps {
-		fmt.Fprintf(b, "\n%d. %s", i+1, step)
-	}
-	if len(e.Steps) > 0 {
-		b.WriteByte('\n')
-	}
-	if e.Outcome != "" {
-		fmt.Fprintf(b, "\nOutcome: %s\n", dedent(e.Outcome))
-	}
-}
-
-// String gives "Look for it. Call `find` with {"q":"x"}, which gives {"n":1}."
-func (s ExampleStep) String() string {
-	text := dedent(s.Text)
-	if s.Tool == "" {
-		return text
-	}
-	if text != "" {
-		text += " "
-	}
-	text += fmt.Sprintf("Call `%s` with `%s`", s.Tool, compact(s.input()))
-	if len(s.Output) > 0 {
-		text += fmt.Sprintf(", which gives `%s`", compact(s.Output))
-	}
-	return text + "."
-}
-
 func compact(raw json.RawMessage) string {
 	var b bytes.Buffer
 	if err := json.Compact(&b, raw); err != nil {
@@ -123,7 +93,7 @@ func renderExamples(examples []TaskExample) string {
 		if i > 0 {
 			b.WriteByte('\n')
 		}
-		e.render(&b)
+		b.WriteString(exampleText(e))
 	}
 	return strings.TrimSuffix(b.String(), "\n")
 }

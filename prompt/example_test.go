@@ -245,7 +245,7 @@ func ExamplePrompt_RenderSection() {
 	// What to do when it fails.
 	//
 	// ---
-	// This is a summary. Call `read_section` with section key "rollback" to read the whole section.
+	// This is a summary. Call `read_section` with section key "rollback" to read the full section.
 	//
 	// opened:
 	// ## 2. Rolling back (rollback)

@@ -41,6 +41,6 @@ func ExamplePrompt_Live() {
 	// Deploy on a Monday.
 	//
 	// ---
-	// Opened: deploying. These tools can be called from now on: deploy.
+	// Opened: deploying. You can call these tools now: deploy.
 	// the tool is there: true
 }

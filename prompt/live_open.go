@@ -79,7 +79,7 @@ func (l *Live) plan(keys []string) (*plan, error) {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
 	if len(l.hidden) == 0 {
-		return nil, l.refuse("Nothing is hidden: all sections are open.")
+		return nil, l.refuse(nothingHidden)
 	}
 	p := &plan{}
 	var open, unknown []string
@@ -97,11 +97,11 @@ func (l *Live) plan(keys []string) (*plan, error) {
 	}
 	switch {
 	case len(unknown) > 0:
-		return nil, l.refuse("There is no hidden section %s. %s", quoteKeys(unknown), l.hiddenKeysLocked())
+		return nil, l.refuse(unknownKeys(unknown, l.hiddenKeysLocked()))
 	case len(p.keys) == 0 && len(open) == 0:
-		return nil, l.refuse("No section key is given. %s", l.hiddenKeysLocked())
+		return nil, l.refuse(missingKeys(l.hiddenKeysLocked()))
 	case len(p.keys) == 0:
-		return nil, l.refuse("Already open: %s. %s", strings.Join(open, ", "), l.hiddenKeysLocked())
+		return nil, l.refuse(openKeys(open, l.hiddenKeysLocked()))
 	}
 	slices.SortFunc(p.roots, func(a, b *node) int { return a.index - b.index })
 	return p, nil
@@ -133,17 +133,17 @@ func (l *Live) rootLocked(key string) (*node, bool) {
 	return nil, false
 }
 
-func (l *Live) hiddenKeysLocked() string {
+func (l *Live) hiddenKeysLocked() []string {
 	var keys []string
 	for _, h := range l.hidden {
 		keys = append(append(keys, h.Path), h.Subsections...)
 	}
-	return "Hidden sections: " + strings.Join(keys, ", ") + "."
+	return keys
 }
 
 // refuse makes an error that the model can read.
-func (l *Live) refuse(format string, args ...any) error {
-	return &Error{Prompt: l.b.t.name, Reason: fmt.Sprintf(format, args...), Err: ErrOpen}
+func (l *Live) refuse(reason string) error {
+	return &Error{Prompt: l.b.t.name, Reason: reason, Err: ErrOpen}
 }
 
 // add adds a key that lies in the hidden subtree of root.

@@ -130,7 +130,7 @@ func TestAnOpenedSectionIsThereInTheSameRun(t *testing.T) {
 				}
 			}
 			text, failed, _ := second.ToolResult(openSections)
-			if want := "These tools can be called from now on: deploy."; failed || !strings.Contains(text, whole) || !strings.HasSuffix(text, want) {
+			if want := "You can call these tools now: deploy."; failed || !strings.Contains(text, whole) || !strings.HasSuffix(text, want) {
 				t.Errorf("the result (failed: %t) is %q, want the text and %q", failed, text, want)
 			}
 			if offered, ok := second.Tool(deploy); !ok || offered.DeferLoading != c.deferred {
@@ -178,7 +178,7 @@ func TestTheModelIsToldWhichOpenedToolsItDoesNotHave(t *testing.T) {
 				t.Fatal("the model has the tool, so that this shows nothing")
 			}
 			text, failed, _ := last.ToolResult(openSections)
-			if want := "These tools are not available in this run, do without them: deploy."; failed || !strings.Contains(text, whole) || !strings.HasSuffix(text, want) || strings.Contains(text, "can be called") {
+			if want := "These tools are not available in this run: deploy. Continue without them."; failed || !strings.Contains(text, whole) || !strings.HasSuffix(text, want) || strings.Contains(text, "You can call") {
 				t.Errorf("the result (failed: %t) is %q, want the text and %q", failed, text, want)
 			}
 			for r := range session.Query[session.RenderedTools](ses).All() {

@@ -157,7 +157,7 @@ func TestOpeningASectionOpensThoseAboveIt(t *testing.T) {
 }
 
 func TestWhatCannotBeOpened(t *testing.T) {
-	const keys = "Hidden sections: manual.deploy, manual.history, notes."
+	const keys = "all again with keys of hidden sections: manual.deploy, manual.history, notes."
 	l := mustLive(t, library(), nil)
 	if _, err := l.Open(t.Context(), "manual"); err != nil {
 		t.Fatal(err)
@@ -166,11 +166,11 @@ func TestWhatCannotBeOpened(t *testing.T) {
 		keys []string
 		want string
 	}{
-		"unknown":                {[]string{"nowhere"}, `There is no hidden section "nowhere". ` + keys},
-		"unknown beside a known": {[]string{"notes", "nowhere", "x"}, `There is no hidden section "nowhere", "x". ` + keys},
-		"disabled":               {[]string{"manual.gone"}, `There is no hidden section "manual.gone". ` + keys},
-		"open already":           {[]string{"manual", "task"}, "Already open: manual, task. " + keys},
-		"none":                   {nil, "No section key is given. " + keys},
+		"unknown":                {[]string{"nowhere"}, `Unknown section key: "nowhere". C` + keys},
+		"unknown beside a known": {[]string{"notes", "nowhere", "x"}, `Unknown section key: "nowhere", "x". C` + keys},
+		"disabled":               {[]string{"manual.gone"}, `Unknown section key: "manual.gone". C` + keys},
+		"open already":           {[]string{"manual", "task"}, "Already open: manual, task. Use the text that you have, or c" + keys},
+		"none":                   {nil, "No section key is given. C" + keys},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := l.Open(t.Context(), c.keys...)
@@ -187,10 +187,10 @@ func TestWhatCannotBeOpened(t *testing.T) {
 		t.Errorf("the tools are %v, want %v: a refused call opens nothing", l.toolNames(), want)
 	}
 	for name, c := range map[string]struct{ key, want string }{
-		"unknown":   {"nowhere", `There is no hidden section "nowhere". ` + keys},
-		"full":      {"manual", "Already open: manual. " + keys},
-		"disabled":  {"manual.gone", `There is no hidden section "manual.gone". ` + keys},
-		"empty key": {"", `There is no hidden section "". ` + keys},
+		"unknown":   {"nowhere", `Unknown section key: "nowhere". C` + keys},
+		"full":      {"manual", "Already open: manual. Use the text that you have, or c" + keys},
+		"disabled":  {"manual.gone", `Unknown section key: "manual.gone". C` + keys},
+		"empty key": {"", `Unknown section key: "". C` + keys},
 	} {
 		t.Run("read/"+name, func(t *testing.T) {
 			if r := l.callRead(t, c.key); r.OK() || r.Err.Message != c.want {
@@ -205,7 +205,7 @@ func TestWhenNothingIsHiddenTheToolsSaySo(t *testing.T) {
 	if _, err := l.Open(t.Context(), "manual", "manual.deploy", "manual.history", "notes"); err != nil {
 		t.Fatal(err)
 	}
-	const want = "Nothing is hidden: all sections are open."
+	const want = "No section is hidden: all sections are open. Continue with the text that you have."
 	for _, r := range []tool.Result{l.callOpen(t, "manual"), l.callRead(t, "notes")} {
 		if r.OK() || r.Err.Message != want {
 			t.Errorf("the model reads %q, want the error %q", r.Render(), want)
@@ -376,7 +376,7 @@ func TestHiddenSkillsNeedSomebodyWhoMountsThem(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := l.callOpen(t, "a")
-	if want := "These skills can be used from now on: b."; !strings.HasSuffix(r.Render(), want) {
+	if want := "You can use these skills now: b."; !strings.HasSuffix(r.Render(), want) {
 		t.Errorf("the model reads %q, want it to end with %q", r.Render(), want)
 	}
 	if diff := cmp.Diff([]string{"b"}, skillNames(got.Skills)); diff != "" {
@@ -445,7 +445,7 @@ func TestOpeningIsOfferedWhereADisabledSectionHasTools(t *testing.T) {
 	if r := l.callRead(t, "notes"); !strings.Contains(r.Render(), OpenSections) {
 		t.Fatalf("reading gave %q, which names no tool", r.Render())
 	}
-	if r := l.callOpen(t, "notes"); !r.OK() || !strings.HasSuffix(r.Render(), "These tools can be called from now on: later.") {
+	if r := l.callOpen(t, "notes"); !r.OK() || !strings.HasSuffix(r.Render(), "You can call these tools now: later.") {
 		t.Errorf("opening gave %q", r.Render())
 	}
 }

@@ -70,7 +70,7 @@ func TestOverridesReachTheText(t *testing.T) {
 		{
 			"summary and visibility",
 			SectionOverride{Hash: task.Hash, SummaryHash: task.SummaryHash, Summary: new("New summary of $path."), Visibility: new(Summary)},
-			"## 1. Task (task)\n\nNew summary of a.go.\n\n---\nThis is a summary. Call `open_sections` with section key \"task\" to get the whole section and what it offers to work with.",
+			"## 1. Task (task)\n\nNew summary of a.go.\n\n---\nThis is a summary. Call `open_sections` with section key \"task\" to get the full section with its tools and skills.",
 		},
 		{
 			"an example replaced",

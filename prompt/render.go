@@ -202,7 +202,7 @@ func (r *renderer) section(n *node) (next int, err error) {
 	if v == Summary {
 		hidden, err := r.hide(n)
 		r.out.Hidden = append(r.out.Hidden, hidden)
-		r.parts = append(r.parts, r.faces[n.index].summary, hidden.suffix())
+		r.parts = append(r.parts, r.faces[n.index].summary, summaryNotice(hidden))
 		return n.end, err
 	}
 	r.parts = append(r.parts, r.faces[n.index].full)

@@ -155,7 +155,7 @@ func TestOneSectionIsRenderedInFullWithWhatIsBelowIt(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := "### 1.1. B (a.b)\n\nText of b.\n\n#### 1.1.1. X (a.b.x)\n\nText of x.\n\n#### 1.1.2. INNER (a.b.inner)\n\nSummary of inner.\n\n---\n" +
-		"This is a summary. Call `open_sections` with section key \"a.b.inner\" to get the whole section and what it offers to work with."
+		"This is a summary. Call `open_sections` with section key \"a.b.inner\" to get the full section with its tools and skills."
 	if diff := cmp.Diff(want, r.Text); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

@@ -4,7 +4,6 @@ package prompt
 
 import (
 	"fmt"
-	"strings"
 
 	"github.com/drover-agents/drover/session"
 )
@@ -57,21 +56,6 @@ func (r *renderer) hide(n *node) (HiddenSection, error) {
 		h.OpenWith = OpenSections
 	}
 	return h, nil
-}
-
-// suffix tells the agent how to get at the whole section.
-func (h HiddenSection) suffix() string {
-	var b strings.Builder
-	b.WriteString("---\nThis is a summary. ")
-	if h.OpenWith == OpenSections {
-		fmt.Fprintf(&b, "Call `%s` with section key %q to get the whole section and what it offers to work with.", h.OpenWith, h.Path)
-	} else {
-		fmt.Fprintf(&b, "Call `%s` with section key %q to read the whole section.", h.OpenWith, h.Path)
-	}
-	if len(h.Subsections) > 0 {
-		fmt.Fprintf(&b, " It has these subsections: %s.", strings.Join(h.Subsections, ", "))
-	}
-	return b.String()
 }
 
 // readSession takes the visibilities out of the session, all at one moment. The session may serve

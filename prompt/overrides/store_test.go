@@ -70,7 +70,7 @@ func TestWhatSettersWriteIsShown(t *testing.T) {
 	r := mustRender(t, p, &prompt.RenderOptions{Overrides: o})
 	want := "## 1. Task (task)\n\nNew text\nabout a.go.\n\nExample: new two\n\nExample: three\n\nExample: four\n\n1. Call `find` with `{\"query\":\"<x>\"}`.\n\n" +
 		"## 2. Fixed (fixed)\n\nFixed text.\n\n" +
-		"## 3. Bare (bare)\n\nIn short.\n\n---\nThis is a summary. Call `read_section` with section key \"bare\" to read the whole section."
+		"## 3. Bare (bare)\n\nIn short.\n\n---\nThis is a summary. Call `read_section` with section key \"bare\" to read the full section."
 	if diff := cmp.Diff(want, r.Text); diff != "" {
 		t.Errorf("text (-want +got):\n%s", diff)
 	}
