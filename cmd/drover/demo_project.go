@@ -25,23 +25,8 @@ import (
 //go:embed demo
 var demoFiles embed.FS
 
-// review is the answer that the demo asks for.
-type review struct {
-	Summary string   `json:"summary" doc:"two sentences"`
-	Files   []string `json:"files" doc:"the names of all files that you have read and reviewed"`
-	Issues  []issue  `json:"issues" doc:"the worst first"`
-}
-
-// EventKind is its name in the session.
+// EventKind is the name of a review in the session.
 func (review) EventKind() event.Kind { return "demo:review" }
-
-// An issue is one thing that is wrong.
-type issue struct {
-	File     string `json:"file" doc:"its name, without folders"`
-	Line     int    `json:"line"`
-	Severity string `json:"severity" enum:"high,medium,low"`
-	Problem  string `json:"problem" doc:"what is wrong, in one short sentence"`
-}
 
 // A project is the bundled one, unpacked.
 type project struct {
@@ -74,11 +59,8 @@ func unpackProject(dir string) (project, error) {
 
 // prompt is the task, with a tool of ours.
 func (p project) prompt() (*prompt.Prompt[review], error) {
-	const text = `Review the Go code in $folder, which you can read and not change. It has a README.
-Look for what loses money: wrong arithmetic, input that is trusted, errors that are passed over.
-Say what is wrong, and do not fix it.`
 	template, err := prompt.New[review]("demo", "review", &prompt.Section{
-		Key: "task", Title: "Task", Text: text, Params: prompt.ParamsOf[demoParams](), Tools: []*tool.Tool{p.countLines()},
+		Key: "task", Title: "Task", Text: demoTask, Params: prompt.ParamsOf[demoParams](), Tools: []*tool.Tool{p.countLines()},
 	})
 	if err != nil {
 		return nil, err
@@ -92,11 +74,8 @@ type demoParams struct {
 
 // countLines is a tool in this process.
 func (p project) countLines() *tool.Tool {
-	type input struct {
-		File string `json:"file" doc:"the name of a file of the project"`
-	}
-	return tool.Must("count_lines", "Counts the lines of a file of the project.",
-		func(_ context.Context, in input) (string, error) {
+	return tool.Must("count_lines", countLinesDescription,
+		func(_ context.Context, in countLinesInput) (string, error) {
 			root, err := os.OpenRoot(p.shop)
 			if err != nil {
 				return "", err
@@ -112,7 +91,7 @@ func (p project) check() guard.Checker {
 	return guard.CheckerFunc(func(_ context.Context, a guard.Attempt) (guard.Completion, error) {
 		var r review
 		if len(a.Output) == 0 {
-			return guard.Incomplete("There is no review yet: give one as structured output."), nil
+			return guard.Incomplete(reviewMissing), nil
 		}
 		if err := json.Unmarshal(a.Output, &r); err != nil {
 			return guard.Completion{}, err
@@ -120,7 +99,7 @@ func (p project) check() guard.Checker {
 		sources, err := filepath.Glob(filepath.Join(p.shop, "*.go"))
 		for _, path := range sources {
 			if name := filepath.Base(path); !slices.ContainsFunc(r.Files, func(f string) bool { return filepath.Base(f) == name }) {
-				return guard.Incomplete(fmt.Sprintf("%s was not reviewed: read it, and give the whole review.", name)), nil
+				return guard.Incomplete(fmt.Sprintf(reviewIncomplete, name)), nil
 			}
 		}
 		return guard.Complete(), err
@@ -131,7 +110,7 @@ func (p project) check() guard.Checker {
 func writeReview(w io.Writer, done event.Done) error {
 	var r review
 	if err := json.Unmarshal(done.Output, &r); err != nil {
-		return fmt.Errorf("the answer is no review: %w", err)
+		return fmt.Errorf("the answer is not a review: %w", err)
 	}
 	fmt.Fprintf(w, "Review\n  Summary  %s\n  Files    %s\n", r.Summary, strings.Join(r.Files, ", "))
 	for i, x := range r.Issues {

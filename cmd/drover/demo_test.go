@@ -239,7 +239,7 @@ func TestUnknownCommand(t *testing.T) {
 }
 
 func TestReviewOfNoReview(t *testing.T) {
-	if err := writeReview(&bytes.Buffer{}, event.Done{}); err == nil || !strings.Contains(advice.Text(err), "the answer is no review") {
+	if err := writeReview(&bytes.Buffer{}, event.Done{}); err == nil || !strings.Contains(advice.Text(err), "the answer is not a review") {
 		t.Errorf("got %v, want an error that says so", err)
 	}
 }

@@ -113,7 +113,7 @@ func (v *live) answer(ctx context.Context, q gate.Question) (gate.Answer, error)
 		case 'a', 'A':
 			return gate.Answer{Verdict: event.Allow, Remember: gate.SameTool}, nil
 		case 'n', 'N':
-			return gate.Answer{Reason: fmt.Sprintf("The person at the terminal did not approve this call of %s.", q.Call.Name)}, nil
+			return gate.Answer{Reason: fmt.Sprintf(deniedByUser, q.Call.Name)}, nil
 		case '?':
 			v.explain()
 		case escape:
