@@ -181,12 +181,12 @@ func (f *File) checkMounts(found *problems) {
 			if m.As == "" {
 				where = here + "/path"
 			}
-			found.add(where, fmt.Sprintf("%q is no place in the workspace", target), "say where the copy lies, as in as: project")
+			found.add(where, fmt.Sprintf("%q is not a path in the workspace", target), "set the path of the copy, as in as: project")
 			continue
 		}
 		for j, other := range f.Mounts[:i] {
 			if within(target, other.target()) || within(other.target(), target) {
-				found.add(here, fmt.Sprintf("it lies in the same place as mounts[%d]: %s", j, other.target()), "give it another place with as")
+				found.add(here, fmt.Sprintf("it lies in the same place as mounts[%d]: %s", j, other.target()), "give it another path with as")
 			}
 		}
 	}
@@ -248,7 +248,7 @@ func (f *File) checkServers(found *problems) {
 func (f *File) checkURL(found *problems, pointer, address string) {
 	u, err := url.Parse(address)
 	if err != nil || u.Hostname() == "" {
-		found.add(pointer, "it is no address", "write one such as https://tools.example.com/mcp")
+		found.add(pointer, "it is not an address", "write one such as https://tools.example.com/mcp")
 		return
 	}
 	if u.User != nil {
@@ -301,7 +301,7 @@ func (f *File) checkFeedback(found *problems) {
 	told := false
 	for i, b := range f.Feedback {
 		if b.Deadline > 0 && told {
-			found.add(at("/feedback", i)+"/deadline", "the time that is left is told already", "leave one of the two out")
+			found.add(at("/feedback", i)+"/deadline", "the remaining time is reported already", "leave one of the two out")
 		}
 		told = told || b.Deadline > 0
 		if b.OnFileCreated != "" && !filepath.IsLocal(filepath.FromSlash(b.OnFileCreated)) {

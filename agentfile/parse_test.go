@@ -152,8 +152,8 @@ var nonsense = map[string]struct{ file, where, says string }{
 	"a server in our former place":    {minimal + "servers: {wink: {command: [tool]}}\n", "3:11", "servers.wink: the name is that of the server with the tools of the prompt\n  next: "},
 	"a server in our place":           {minimal + "servers: {drover: {command: [tool]}}\n", "3:11", "servers.drover: the name is that of the server with the tools of the prompt\n  next: "},
 	"an invalid rule":                 {minimal + "policy: {deny: [\"Read(\"]}\n", "3:17", "policy.deny[0]: "},
-	"a mount without a place":         {minimal + "mounts: [{path: .}]\n", "3:11", "mounts[0].path: \".\" is no place in the workspace"},
-	"a mount outside":                 {minimal + "mounts: [{path: a, as: ../b}]\n", "3:20", "is no place in the workspace"},
+	"a mount without a place":         {minimal + "mounts: [{path: .}]\n", "3:11", "mounts[0].path: \".\" is not a path in the workspace"},
+	"a mount outside":                 {minimal + "mounts: [{path: a, as: ../b}]\n", "3:20", "is not a path in the workspace"},
 	"an invalid glob":                 {minimal + "mounts: [{path: a, exclude: [b, \"[\"]}]\n", "3:33", "mounts[0].exclude[1]: the glob \"[\" cannot be read"},
 	"a glob of nothing":               {minimal + "mounts: [{path: a, include: [/b]}]\n", "3:30", "mounts[0].include[0]: the glob \"/b\" matches nothing\n  next: "},
 	"mounts in one another":           {minimal + "mounts: [{path: a, as: x}, {path: b, as: x/y}]\n", "3:28", "mounts[1]: it lies in the same place as mounts[0]"},
@@ -173,7 +173,7 @@ var nonsense = map[string]struct{ file, where, says string }{
 	"a server in a hurry":             {minimal + "servers: {x: {command: [tool], timeout: 5ms}}\n", "3:32", "less than a second"},
 	"a file outside":                  {minimal + "completion: {files: [/etc/passwd]}\n", "3:22", "outside of the folder"},
 	"a command without a name":        {minimal + "completion: {command: [\"\"]}\n", "3:24", "names no program"},
-	"the time twice":                  {minimal + "feedback: [{deadline: 1m, every: 1m}, {deadline: 2m, every: 1m}]\n", "3:40", "told already"},
+	"the time twice":                  {minimal + "feedback: [{deadline: 1m, every: 1m}, {deadline: 2m, every: 1m}]\n", "3:40", "reported already"},
 }
 
 func TestWhatIsWrongIsToldWithItsPlace(t *testing.T) {

@@ -208,7 +208,7 @@ func (b *builder) defined(err error) {
 			found.Next = "declare it under args, or write $$ for a dollar sign"
 		}
 		found.Err = one
-		if where := b.tree.places[pointer]; where.textLine > 0 && e.Line > 0 {
+		if where := b.tree.positions[pointer]; where.textLine > 0 && e.Line > 0 {
 			found.Line, found.Column = where.textLine+e.Line-1, where.textIndent+e.Column
 		}
 	}

@@ -16,13 +16,13 @@ import (
 
 // A tree is a document as JSON, and where in the file each of its values is.
 type tree struct {
-	json    json.RawMessage
-	places  map[string]place // by JSON pointer
-	refused map[string]bool  // pointers to what could not be read
+	json      json.RawMessage
+	positions map[string]valuePosition // by JSON pointer
+	refused   map[string]bool          // pointers to what could not be read
 }
 
 // A place is that of a value. That of a property is where its key stands.
-type place struct {
+type valuePosition struct {
 	line, column int
 	// textLine and textIndent are where the first line of a block of text begins. They are zero for other
 	// values.
@@ -32,7 +32,7 @@ type place struct {
 // position is the place of a value, or of the nearest one around it that is in the file.
 func (t *tree) position(pointer string) (line, column int) {
 	for {
-		if at, ok := t.places[pointer]; ok {
+		if at, ok := t.positions[pointer]; ok {
 			return at.line, at.column
 		}
 		if pointer == "" {
@@ -50,7 +50,7 @@ type grower struct {
 
 // grow makes the tree. Values that cannot be read are null in it, and are problems.
 func grow(file string, body ast.Node) (*tree, *problems) {
-	t := &tree{places: map[string]place{}, refused: map[string]bool{}}
+	t := &tree{positions: map[string]valuePosition{}, refused: map[string]bool{}}
 	g := &grower{problems: problems{file: file, tree: t}}
 	g.mark("", begin(body))
 	g.value("", body)
@@ -60,7 +60,7 @@ func grow(file string, body ast.Node) (*tree, *problems) {
 
 func (g *grower) mark(pointer string, n ast.Node) {
 	if tok := n.GetToken(); tok != nil && tok.Position != nil {
-		g.tree.places[pointer] = place{line: tok.Position.Line, column: tok.Position.Column}
+		g.tree.positions[pointer] = valuePosition{line: tok.Position.Line, column: tok.Position.Column}
 	}
 }
 
@@ -146,11 +146,11 @@ func begin(n ast.Node) ast.Node {
 // block writes a text of several lines, and notes where they begin.
 func (g *grower) block(pointer string, n *ast.LiteralNode) {
 	g.write(n.Value.Value)
-	where := g.tree.places[pointer]
+	where := g.tree.positions[pointer]
 	if n.Start.Type == token.LiteralType && n.Start.Position != nil {
 		where.textLine = n.Start.Position.Line + 1
 		where.textIndent = blockIndent(n)
-		g.tree.places[pointer] = where
+		g.tree.positions[pointer] = where
 	}
 }
 

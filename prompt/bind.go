@@ -19,7 +19,7 @@ type binding struct {
 	t      *template
 	values map[reflect.Type]*boundValue
 	faces  []face // as template.nodes
-	// err is why it cannot be rendered: values are missing.
+	// err is set if values are missing: the prompt cannot be rendered.
 	err error
 }
 
@@ -30,8 +30,8 @@ type face struct {
 	tools   []*tool.Tool
 	// visibility is that of an override, or nil.
 	visibility *Visibility
-	// overridden says by visibility that an override changed what is shown, overriddenTools the same of
-	// tools.
+	// overridden reports by visibility whether an override changed the shown text, overriddenTools whether one
+	// changed a tool.
 	overridden      [Summary + 1]bool
 	overriddenTools []bool
 }
@@ -56,7 +56,7 @@ type filler struct {
 	name  string
 }
 
-// unbound is a binding without values. It can be rendered where nothing is asked for.
+// unbound returns a binding without values. It can be rendered if the template declares no params.
 func (t *template) unbound() *binding {
 	b, err := t.bind(nil, nil)
 	if err != nil {
@@ -119,7 +119,7 @@ func (b *binder) findMissing() {
 	}
 }
 
-// wanting names the places that declare a type, for error texts.
+// wanting names the sections that declare a type, for error texts.
 func (t *template) wanting(typ reflect.Type) string {
 	return t.declaring(func(d declaration) bool { return d.typ == typ })
 }
@@ -141,7 +141,7 @@ func (t *template) declaring(is func(declaration) bool) string {
 	return strings.Join(paths, ", ")
 }
 
-// findUnknown reports values that nothing asks for.
+// findUnknown reports values that no section uses.
 func (b *binder) findUnknown() {
 	for _, typ := range sortedTypes(b.values) {
 		if !b.used[typ] && b.t.wanting(typ) == "no section in particular" {
@@ -167,7 +167,7 @@ func joinParts(parts ...string) string {
 	return strings.Join(slices.DeleteFunc(parts, func(p string) bool { return p == "" }), "\n\n")
 }
 
-// fill puts the values into a text. The text as it was written is for places in errors.
+// fill puts the values into a text. Errors have positions in the text as it was written.
 func (b *binder) fill(n *node, part, written string, t text) string {
 	var out strings.Builder
 	out.Grow(2 * len(t.source))
@@ -192,7 +192,7 @@ func (b *binder) fill(n *node, part, written string, t text) string {
 	return out.String()
 }
 
-// placeholderPosition is the place where a placeholder first stands in a text.
+// placeholderPosition returns the position of the first use of a placeholder in a text.
 func placeholderPosition(written, name string) (line, column int) {
 	segments, _ := scan(written)
 	for _, s := range segments {

@@ -28,7 +28,7 @@ type template struct {
 	descriptor           *Descriptor
 }
 
-// A node is a section in its place.
+// A node is a section with its path and number.
 type node struct {
 	Section // a copy, without its children
 
@@ -64,7 +64,7 @@ var (
 	keyPattern  = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,63}$`) })
 )
 
-// A compiler collects what is wrong while it makes the nodes.
+// A compiler makes the nodes and collects problems.
 type compiler struct {
 	problems
 	t      *template
@@ -140,7 +140,7 @@ func pathOf(n *node) string {
 }
 
 func (c *compiler) section(s *Section, parent *node, at int, outer scope) {
-	n := c.place(s, parent, at)
+	n := c.addNode(s, parent, at)
 	n.scope = outer.inside(s.Params)
 	c.params(n.path, s.Params)
 	if s.verbatim {
@@ -161,8 +161,8 @@ func (c *compiler) section(s *Section, parent *node, at int, outer scope) {
 	n.end = len(c.t.nodes)
 }
 
-// place makes the node and gives it path and number.
-func (c *compiler) place(s *Section, parent *node, at int) *node {
+// addNode adds a node with its path and number.
+func (c *compiler) addNode(s *Section, parent *node, at int) *node {
 	n := &node{Section: *s, index: len(c.t.nodes), number: strconv.Itoa(at + 1)}
 	n.Key = strings.ToLower(s.Key)
 	n.path = n.Key
@@ -174,14 +174,14 @@ func (c *compiler) place(s *Section, parent *node, at int) *node {
 	}
 	n.Tools, n.Skills, n.Policies = slices.Clone(s.Tools), slices.Clone(s.Skills), slices.Clone(s.Policies)
 	n.Examples, n.Children = cloneExamples(s.Examples), nil
-	c.checkPlace(n)
+	c.checkNode(n)
 	n.heading = fmt.Sprintf("%s %s. %s (%s)", strings.Repeat("#", min(depth+2, 6)), n.number, n.Title, n.path)
 	c.t.nodes = append(c.t.nodes, n)
 	c.t.byPath[n.path] = n
 	return n
 }
 
-func (c *compiler) checkPlace(n *node) {
+func (c *compiler) checkNode(n *node) {
 	if !keyPattern().MatchString(n.Key) {
 		c.add(Error{Section: n.path, Reason: fmt.Sprintf("the key %q is not 1 to 64 letters, digits, _ or -, a letter or digit first", n.Key)})
 	}
@@ -193,7 +193,7 @@ func (c *compiler) checkPlace(n *node) {
 	}
 }
 
-// text cuts a text and checks its placeholders. Places are those in the text as it was written.
+// text cuts a text and checks its placeholders. Positions are those in the text as it was written.
 func (c *compiler) text(n *node, part, written string) text {
 	compiled, flaws := newText(n.scope, written)
 	c.addFlaws(n, part, written, flaws)
@@ -219,7 +219,7 @@ func newText(s scope, written string) (text, []flaw) {
 	return text{source, segments}, flaws
 }
 
-// objection says what is wrong with a placeholder where params are declared.
+// objection returns the problem of a placeholder where params are declared, or "".
 func (s scope) objection(name string) string {
 	if name == "" || len(s) == 0 {
 		return "" // without declarations it is judged when values are bound

@@ -11,7 +11,7 @@ import (
 	"github.com/drover-agents/drover/tool"
 )
 
-// A Descriptor says what a prompt is made of by the hashes of its parts. Two prompts with the same
+// A Descriptor has the hashes of the parts of a prompt. Two prompts with the same
 // hash of a part have the same text there; an override is for one such hash.
 type Descriptor struct {
 	Namespace string              `json:"namespace"`
@@ -82,7 +82,7 @@ func hash(data []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// contractHash covers what a model is promised about a tool, apart from examples.
+// contractHash covers name, description and schemas of a tool, without its examples.
 func contractHash(t *tool.Tool) string {
 	contract := struct {
 		Name        string          `json:"name"`

@@ -26,24 +26,24 @@ var (
 type Error struct {
 	// Prompt is the name of the prompt.
 	Prompt string
-	// Section is the path of the section. It is empty where the whole prompt is meant.
+	// Section is the path of the section. It is empty for a problem of the whole prompt.
 	Section string
-	// Part is what of the section is meant: "text", "summary", "tool find". It may be empty.
+	// Part is the part of the section: "text", "summary", "tool find". It may be empty.
 	Part string
-	// Line and Column lead into a text as it was written, counted from 1 in characters. Zero means
-	// that there is no such place.
+	// Line and Column are a position in the text as it was written, counted from 1 in characters. Zero means
+	// that the position is unknown.
 	Line, Column int
-	// Reason says what is wrong.
+	// Reason is the problem.
 	Reason string
-	// Next says what to do. It may be empty.
+	// Next is the advice. It may be empty.
 	Next string
 	// Err is one of the conditions of this package.
 	Err error
-	// Cause is what went wrong underneath. It may be nil.
+	// Cause is the underlying error. It may be nil.
 	Cause error
 }
 
-// Error gives "prompt: demo:review: section "task": text 2:5: reason".
+// Error returns "prompt: demo:review: section "task": text 2:5: reason".
 func (e *Error) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "prompt: %s: ", e.Prompt)
@@ -94,7 +94,7 @@ func (p *problems) add(e Error) {
 	p.all = append(p.all, &e)
 }
 
-// addFlaws adds what is wrong with the placeholders of a text, with their places in it.
+// addFlaws adds the problems of placeholders, with their positions in the text.
 func (p *problems) addFlaws(n *node, part, written string, flaws []flaw) {
 	for _, f := range flaws {
 		if p.full() {
@@ -105,7 +105,7 @@ func (p *problems) addFlaws(n *node, part, written string, flaws []flaw) {
 	}
 }
 
-// full reports whether another problem is not reported, and counts it. To find where one is takes time.
+// full reports whether the list is full, and then counts the problem. To find the position of one takes time.
 func (p *problems) full() bool {
 	if len(p.all) < maxProblems {
 		return false

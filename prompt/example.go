@@ -16,7 +16,7 @@ type TaskExample struct {
 	// Objective is the task. It is required.
 	Objective string        `json:"objective"`
 	Steps     []ExampleStep `json:"steps,omitempty"`
-	// Outcome is what a good end looks like.
+	// Outcome describes a good result.
 	Outcome string `json:"outcome,omitzero"`
 }
 
@@ -26,9 +26,9 @@ type ExampleStep struct {
 	Tool string `json:"tool,omitzero"`
 	// Input are the arguments of the call. They must fit the tool.
 	Input json.RawMessage `json:"input,omitempty"`
-	// Output is what the call gives.
+	// Output is the result of the call.
 	Output json.RawMessage `json:"output,omitempty"`
-	// Text says why, in words.
+	// Text is the reason, in words.
 	Text string `json:"text,omitzero"`
 }
 
@@ -48,7 +48,7 @@ func (e TaskExample) check(tools map[string]owned) []string {
 
 func (s ExampleStep) check(tools map[string]owned) string {
 	if len(s.Output) > 0 && !json.Valid(s.Output) {
-		return "Output is no JSON"
+		return "Output is not JSON"
 	}
 	if s.Tool == "" {
 		if strings.TrimSpace(s.Text) == "" || len(s.Input) > 0 {
@@ -67,7 +67,7 @@ func (s ExampleStep) check(tools map[string]owned) string {
 		return ""
 	}
 	if !plainjson.IsObject(s.input()) {
-		return "Input is no JSON object"
+		return "Input is not a JSON object"
 	}
 	return ""
 }

@@ -16,18 +16,18 @@ import (
 // LiveOptions configures a [Live] prompt. Nil and the zero value are ready to use.
 type LiveOptions struct {
 	// RenderOptions are those of every rendering. With a Session the rendering is recorded in it (see
-	// [Prompt.Record]), and so is what is opened: a later rendering with that session shows the opened
-	// sections in full, unless its Visibility says otherwise.
+	// [Prompt.Record]), and so are opened sections: a later rendering with that session shows them in
+	// full, unless its Visibility hides them.
 	RenderOptions
 	// Adapter is the agent that the prompt is for, for the record: "claude-code".
 	Adapter string
 	// Registry gets the tools of the prompt. It must not have tools of these names. Nil means a new
 	// one, which has no other tools and decides nothing.
 	Registry *tool.Registry
-	// OnOpen is told of what is being opened before the model is. It makes the skills available: it
-	// mounts them where the agent looks for skills, and has the agent look again. An error means that
-	// nothing is opened. It may be called again for the same sections then, and never twice at once. It
-	// must not open sections itself. It is required where sections that are hidden have skills.
+	// OnOpen is called before the model gets the opened sections. It makes their skills available: it
+	// mounts them and has the agent reload its skills. After an error nothing is opened, and OnOpen may
+	// be called again for the same sections. Calls do not overlap. It must not open sections itself. It
+	// is required where hidden sections have skills.
 	OnOpen func(ctx context.Context, o Opened) error
 	// Restart has nothing opened during the run: a model that asks for sections ends it with an
 	// [ExpansionRequired]. It is for agents that take no notice of tools that are added during a run,
@@ -47,13 +47,13 @@ type Opened struct {
 	Skills   []*Skill
 	Policies []gate.Policy
 	// Withheld are the names of the tools that were added and do not reach the model in this run: the
-	// lists of the run exclude them, or its agent takes no notice of added tools. The model is told so.
+	// lists of the run exclude them, or its agent ignores added tools. The result that the model reads names them.
 	Withheld []string
 	// Hidden are the sections in Text of which only the summary is shown.
 	Hidden []HiddenSection
 }
 
-// A Live prompt is one that was rendered for a run, in which the model can open what summaries hide.
+// A Live prompt is rendered for a run in which the model can open sections that are shown as summaries.
 //
 // Where sections are hidden the registry has one or both of two more tools. [OpenSections] gives the
 // model the text of sections as its result, and their tools in the same run. [ReadSection] gives text
@@ -62,8 +62,8 @@ type Opened struct {
 // that may come.
 //
 // Claude Code that is served the registry has opened tools in its very next request. With its tool
-// search, which is on unless ENABLE_TOOL_SEARCH=false is in its environment, the model is told their
-// names there and has their schemas searched for; a call works at once in both cases.
+// search, which is on unless ENABLE_TOOL_SEARCH=false is in its environment, that request has their
+// names and the CLI searches for their schemas; a call works at once in both cases.
 //
 //   - To open a section opens those above it too. Below it, each section keeps its own visibility.
 //   - Opening is all or nothing. Where it fails, no tool is added, nothing is recorded, and the model
@@ -84,8 +84,8 @@ type Live struct {
 	registry *tool.Registry
 	policies []gate.Policy
 
-	opening chan struct{}   // has an entry while somebody opens
-	offered map[string]bool // which of the tools of disclosure the prompt has added; for who opens
+	opening chan struct{}   // has an entry during an opening
+	offered map[string]bool // the tools of disclosure that the prompt has added; guarded by opening
 
 	mu        sync.RWMutex
 	shown     map[string]bool // sections whose text the model has
@@ -138,7 +138,7 @@ func (b *binding) live(ctx context.Context, opts *LiveOptions) (*Live, error) {
 	return l, nil
 }
 
-// checkSkills refuses skills that would be announced and not be there.
+// checkSkills refuses hidden skills that no OnOpen can mount.
 func (l *Live) checkSkills() error {
 	if l.opts.OnOpen != nil || l.opts.Restart {
 		return nil
@@ -146,7 +146,7 @@ func (l *Live) checkSkills() error {
 	for _, n := range l.b.t.nodes {
 		if len(n.Skills) > 0 && l.isBelowHidden(n) {
 			return &Error{
-				Prompt: l.b.t.name, Section: n.path, Err: ErrRender, Reason: "it is hidden and has skills, but nobody mounts them when it is opened",
+				Prompt: l.b.t.name, Section: n.path, Err: ErrRender, Reason: "it is hidden and has skills, but OnOpen is not set to mount them",
 				Next: "set OnOpen to a function that mounts Opened.Skills and has the agent reload its skills",
 			}
 		}
@@ -180,7 +180,7 @@ func (l *Live) collectPolicies() []gate.Policy {
 	return append(all, l.b.t.policies...)
 }
 
-// holds tells whether the policies of a section hold, beside what the policy itself says.
+// holds returns a condition: the section is open, and the policy's own condition holds.
 func (l *Live) holds(path string, own func() bool) func() bool {
 	return func() bool {
 		l.mu.RLock()
@@ -197,7 +197,7 @@ func (l *Live) isBelowHidden(n *node) bool {
 	})
 }
 
-// show notes that the model has got sections.
+// show marks sections as read by the model.
 func (l *Live) show(sections []RenderedSection) {
 	for _, s := range sections {
 		if s.Visibility == Full {
@@ -212,7 +212,7 @@ func (l *Live) noteOffered(tools []*tool.Tool) {
 	}
 }
 
-// add adds tools to the registry. The text speaks of them, so the model has them loaded.
+// add adds tools to the registry. The text names them, so they are always loaded.
 func (l *Live) add(tools []*tool.Tool) error {
 	loaded := make([]*tool.Tool, 0, len(tools))
 	for _, t := range tools {

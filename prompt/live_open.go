@@ -27,8 +27,8 @@ func (l *Live) Open(ctx context.Context, paths ...string) (Opened, error) {
 	return opened, nil
 }
 
-// open opens sections, one caller at a time. An error along with a text says that the sections are
-// there to be read, but were not opened.
+// open opens sections, one caller at a time. An error with a text means that the sections can be read
+// but were not opened.
 func (l *Live) open(ctx context.Context, reason string, keys []string) (Opened, error) {
 	select {
 	case l.opening <- struct{}{}:
@@ -59,7 +59,7 @@ func (l *Live) open(ctx context.Context, reason string, keys []string) (Opened, 
 	return opened, nil
 }
 
-// A plan is which sections are to be opened.
+// A plan lists the sections to open.
 type plan struct {
 	keys  []string // as they were asked for, without those that are open
 	roots []*node  // those whose summary the model has, in the order of the prompt
@@ -107,7 +107,7 @@ func (l *Live) plan(keys []string) (*plan, error) {
 	return p, nil
 }
 
-// quoteKeys repeats what the model asked for, at a length that it may ask for.
+// quoteKeys quotes the keys that the model asked for, at a bounded length.
 func quoteKeys(keys []string) string {
 	const most, longest = 10, 100
 	var quoted []string
@@ -123,7 +123,7 @@ func quoteKeys(keys []string) string {
 	return strings.Join(quoted, ", ")
 }
 
-// rootLocked finds the section whose summary stands for a hidden one.
+// rootLocked finds the section whose summary is shown for a hidden one.
 func (l *Live) rootLocked(key string) (*node, bool) {
 	for _, h := range l.hidden {
 		if h.Path == key || slices.Contains(h.Subsections, key) {
@@ -146,7 +146,7 @@ func (l *Live) refuse(reason string) error {
 	return &Error{Prompt: l.b.t.name, Reason: reason, Err: ErrOpen}
 }
 
-// add adds a key that lies in the hidden subtree of root.
+// add adds a key in the hidden subtree of root.
 func (p *plan) add(t *template, key string, root *node) {
 	if slices.Contains(p.keys, key) {
 		return
@@ -235,8 +235,8 @@ func (l *Live) hold(sections []RenderedSection, holding bool) {
 	}
 }
 
-// remember records in the session what was opened, all of it or nothing. That is no part of the call's
-// transaction: the model has read the text and has the tools, whatever becomes of the call.
+// remember records the opened sections in the session, atomically. It is not part of the call's
+// transaction: the model keeps the text and the tools even if the call is rolled back.
 func (l *Live) remember(reason string, paths []string, added []*tool.Tool) error {
 	s := l.opts.Session
 	if s == nil {

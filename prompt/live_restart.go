@@ -42,7 +42,7 @@ func (e *ExpansionRequired) Apply(ctx context.Context, s *session.Session) error
 	return setVisible(ctx, s, slices.Sorted(maps.Keys(e.Requested)), e.Reason)
 }
 
-// Expansion is what the model has asked for, or nil. It is always nil without [LiveOptions.Restart].
+// Expansion returns the request of the model, or nil. It is always nil without [LiveOptions.Restart].
 func (l *Live) Expansion() *ExpansionRequired {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
@@ -74,7 +74,7 @@ func (l *Live) Context(parent context.Context) (context.Context, context.CancelF
 // and its agent makes these calls at once.
 const gatherTime = 100 * time.Millisecond
 
-// expand adds to what the model asks for. The first request ends the run, after gatherTime.
+// expand adds to the request of the model. The first request ends the run, after gatherTime.
 func (l *Live) expand(e *ExpansionRequired) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -95,7 +95,7 @@ func (l *Live) endRuns() {
 	}
 }
 
-// with is what two requests ask for together. Neither is changed.
+// with joins two requests. Neither is changed.
 func (e *ExpansionRequired) with(more *ExpansionRequired) *ExpansionRequired {
 	both := &ExpansionRequired{Requested: maps.Clone(e.Requested), Reason: e.Reason, SectionKeys: slices.Clone(e.SectionKeys)}
 	maps.Copy(both.Requested, more.Requested)
@@ -110,8 +110,8 @@ func (e *ExpansionRequired) with(more *ExpansionRequired) *ExpansionRequired {
 	return both
 }
 
-// awaitEnd holds back the result of a call that has ended the run, so that the agent does not ask the
-// model what to do with it. It does not wait if nobody can end the run.
+// awaitEnd delays the result of a call that has ended the run, so that the agent does not send it to the
+// model. It does not wait if no context of [Live.Context] is open.
 func (l *Live) awaitEnd(ctx context.Context) {
 	l.mu.RLock()
 	ending := len(l.cancels) > 0

@@ -369,7 +369,7 @@ func TestHiddenSkillsNeedSomebodyWhoMountsThem(t *testing.T) {
 	hidden.Visibility, hidden.Skills = Summary, nil
 	p := mustBind(t, []*Section{hidden})
 	_, err := p.Live(t.Context(), nil)
-	wantErrors(t, err, ErrRender, `prompt: demo:test: section "a.b": it is hidden and has skills, but nobody mounts them when it is opened`)
+	wantErrors(t, err, ErrRender, `prompt: demo:test: section "a.b": it is hidden and has skills, but OnOpen is not set to mount them`)
 	var got Opened
 	l, err := p.Live(t.Context(), &LiveOptions{OnOpen: func(_ context.Context, o Opened) error { got = o; return nil }})
 	if err != nil {

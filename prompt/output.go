@@ -30,7 +30,7 @@ func (j *JSON) UnmarshalJSON(raw []byte) error { return (*json.RawMessage)(j).Un
 // String returns the JSON text.
 func (j JSON) String() string { return string(j) }
 
-// An output is what the type of the answer means for a run.
+// An output has the schemas of the type of the answer.
 type output struct {
 	schema   *schema.Schema  // nil for plain text
 	forAgent json.RawMessage // nil for plain text
@@ -62,11 +62,11 @@ func outputOf[Out any](d Definition) (output, error) {
 	return output{s, forAgent}, err
 }
 
-// dynamicOutput describes an answer by a schema, which also says whether it may have other properties.
+// dynamicOutput describes an answer by a schema, which also allows or forbids other properties.
 func dynamicOutput(d Definition) (output, error) {
 	switch {
 	case d.ExtraKeys:
-		return output{}, errors.New("ExtraKeys is for answers that a Go type describes; Output says itself which properties there may be")
+		return output{}, errors.New("ExtraKeys is for answers that a Go type describes; Output itself states the allowed properties")
 	case d.Output == nil:
 		return output{}, nil
 	}
@@ -102,16 +102,16 @@ func parseOutput[Out any](s *schema.Schema, raw json.RawMessage) (out Out, err e
 type OutputError struct {
 	// Prompt is the name of the prompt.
 	Prompt string
-	// Raw is the answer as it came.
+	// Raw is the answer as received.
 	Raw json.RawMessage
-	// Err says what is wrong with it; often it is a [*schema.ValidationError].
+	// Err is the problem; often it is a [*schema.ValidationError].
 	Err error
 }
 
-// maxQuoted bounds how much of an answer stands in the text of an error.
+// maxQuoted bounds the part of an answer that an error quotes.
 const maxQuoted = 500
 
-// Error says what is wrong and quotes the beginning of the answer.
+// Error states the problem and quotes the beginning of the answer.
 func (e *OutputError) Error() string {
 	quoted := string(e.Raw)
 	if len(quoted) > maxQuoted {

@@ -23,7 +23,7 @@ type SectionOverride struct {
 	Hash string `json:"hash,omitzero"`
 	// Text replaces the text. It may have the placeholders that the section may have.
 	Text *string `json:"text,omitempty"`
-	// Visibility comes before what the section says itself.
+	// Visibility replaces the visibility of the section.
 	Visibility *Visibility `json:"visibility,omitempty"`
 
 	// SummaryHash is the hash of the summary that Summary was made for:
@@ -38,8 +38,8 @@ type SectionOverride struct {
 	AppendExamples []TaskExample `json:"appendExamples,omitempty"`
 }
 
-// A ToolOverride replaces parts of what a model is told about one tool. What the tool does and
-// accepts stays the same.
+// A ToolOverride replaces parts of the description of one tool for the model. The behaviour of the tool
+// and its input stay the same.
 type ToolOverride struct {
 	// Hash is the hash of the contract that Description, Params and AppendExamples were made for:
 	// [ToolDescriptor.Hash].
@@ -58,11 +58,11 @@ type ToolOverride struct {
 
 // An ExampleOverride replaces or removes one example.
 type ExampleOverride[E any] struct {
-	// Index is the place of the example among those of the section or tool as they are written.
+	// Index is the position of the example in the section or tool as written, from 0.
 	Index int `json:"index"`
 	// Hash is the hash of the example that this was made for.
 	Hash string `json:"hash"`
-	// New is put in its place. Nil removes the example.
+	// New replaces the example. Nil removes it.
 	New *E `json:"new,omitempty"`
 }
 
@@ -78,7 +78,7 @@ type StaleOverride struct {
 	// where there is no such part.
 	MadeFor string `json:"madeFor,omitzero"`
 	Now     string `json:"now,omitzero"`
-	// Reason says why: the part has changed, it does not exist any more, or the section takes no
+	// Reason states why: the part has changed, it does not exist any more, or the section takes no
 	// overrides.
 	Reason string `json:"reason"`
 }

@@ -81,8 +81,8 @@ func (a *overrider) section(path string, o SectionOverride) {
 	}
 }
 
-// judge returns a function that tells whether a part is for the hash as it is now, and notes it where
-// it is not.
+// judge returns a function that reports whether a part has the hash that an override was made for. It
+// records stale overrides.
 func (a *overrider) judge(of StaleOverride) func(target, madeFor, now string) bool {
 	return func(target, madeFor, now string) bool {
 		of.Target, of.MadeFor, of.Now, of.Reason = target, madeFor, now, staleness(target, madeFor, now)
@@ -93,7 +93,7 @@ func (a *overrider) judge(of StaleOverride) func(target, madeFor, now string) bo
 	}
 }
 
-// staleness says why an override is not for a part as it is now; it is empty where it is. A summary
+// staleness returns why an override does not match the current part, or "". A summary
 // is the only part that can be added by an override.
 func staleness(target, madeFor, now string) string {
 	switch {

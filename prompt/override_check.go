@@ -90,7 +90,7 @@ func paramsOf(s *schema.Schema) map[string]string {
 	return params
 }
 
-// addParams adds those of an object, or of the objects in a list. What is no such schema has none.
+// addParams adds the params of an object, or of the objects in a list. Other schemas have none.
 func addParams(params map[string]string, prefix string, raw json.RawMessage) {
 	var s paramSchema
 	if json.Unmarshal(raw, &s) != nil {

@@ -74,7 +74,7 @@ func (a *overrider) replaceTool(own owned, by *tool.Tool) {
 // byte for byte.
 func describeParams(s *schema.Schema, descriptions map[string]string) (*schema.Schema, error) {
 	if s == nil {
-		return nil, errors.New("the tool does not say what its parameters are")
+		return nil, errors.New("the tool does not describe its parameters")
 	}
 	raw := s.JSON()
 	for _, path := range slices.Sorted(maps.Keys(descriptions)) {

@@ -8,13 +8,13 @@ import (
 	"slices"
 )
 
-// Params says which structs fill the placeholders of a section or of a whole prompt. Make one with
+// Params declares the structs that fill the placeholders of a section or of a whole prompt. Make one with
 // [ParamsOf] or [Defaults]; the zero value declares none.
 type Params struct {
 	declared []declaration
 }
 
-// A declaration is one struct type, and what it is where none is bound.
+// A declaration is one struct type with its default value.
 type declaration struct {
 	typ      reflect.Type
 	fallback *boundValue // nil where a value must be bound
@@ -30,7 +30,7 @@ func ParamsOf[P any]() Params {
 func Defaults[P any](p P) Params {
 	value, err := newBoundValue(p)
 	if err != nil {
-		return Params{[]declaration{{typ: structType(reflect.TypeFor[P]()), problem: err}}} // told when the template is made
+		return Params{[]declaration{{typ: structType(reflect.TypeFor[P]()), problem: err}}} // reported when the template is made
 	}
 	return Params{[]declaration{{typ: value.typ, fallback: value}}}
 }
@@ -109,7 +109,7 @@ func (s scope) having(name string) []reflect.Type {
 	return types
 }
 
-// names lists what can stand in a placeholder, in the order of the declarations.
+// names lists the valid placeholders, in the order of the declarations.
 func (s scope) names() []string {
 	var names []string
 	for _, d := range s {

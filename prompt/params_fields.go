@@ -19,7 +19,7 @@ type paramField struct {
 	goName string // "main.Args.Path"
 	index  []int  // as for reflect.Value.FieldByIndex
 	typ    reflect.Type
-	// unusable says why a field of this type cannot be put into a text. It is empty where it can.
+	// unusable is the reason why a field of this type has no text, or empty.
 	unusable string
 }
 
@@ -100,7 +100,7 @@ func unusableReason(t reflect.Type) string {
 	if t.Implements(stringerType) || slices.Contains(kinds, t.Kind()) || t.Kind() >= reflect.Int && t.Kind() <= reflect.Uint64 {
 		return ""
 	}
-	return fmt.Sprintf("%v is no string, number, bool, time or fmt.Stringer", t)
+	return fmt.Sprintf("%v is not a string, number, bool, time or fmt.Stringer", t)
 }
 
 // A boundValue is one params struct, with the texts of its fields.
@@ -113,7 +113,7 @@ type boundValue struct {
 func newBoundValue(p any) (*boundValue, error) {
 	v := reflect.ValueOf(p)
 	if !v.IsValid() {
-		return nil, errors.New("nil is no params struct")
+		return nil, errors.New("nil is not a params struct")
 	}
 	for v.Kind() == reflect.Pointer {
 		if v.IsNil() {

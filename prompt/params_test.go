@@ -114,7 +114,7 @@ func TestValuesThatDoNotFitAreBindErrorsThatNameTheSections(t *testing.T) {
 		}},
 		{"nil", declared, []any{(*fileArgs)(nil), nil, fileArgs{}}, []string{
 			`prompt: demo:test: a nil *prompt.fileArgs has no values`,
-			`prompt: demo:test: nil is no params struct`,
+			`prompt: demo:test: nil is not a params struct`,
 		}},
 		{"nothing bound where nothing is declared", open, nil, []string{
 			`prompt: demo:test: section "a": text 2:7: placeholder $path: has no value: nothing is bound`,

@@ -12,7 +12,7 @@ import (
 // A segment is a piece of a text: literal text, or a placeholder.
 type segment struct {
 	source string // as it is written in the text
-	text   string // what it stands for, if it is literal
+	text   string // the literal text
 	name   string // of the placeholder; empty for literal text
 	offset int    // in the text
 	// owner is the declared struct that fills the placeholder. It is nil where none is declared.
@@ -87,7 +87,7 @@ func braced(text string, at int) (s segment, reason string) {
 	if !closed {
 		return s, "${ is not closed in its line: " + quoteStart(strings.ToValidUTF8(line, ""))
 	}
-	return s, "${" + inside + "} is no name: letters, digits and _, not a digit first"
+	return s, "${" + inside + "} is not a name: letters, digits and _, not a digit first"
 }
 
 func quoteStart(line string) string {

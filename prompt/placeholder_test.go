@@ -55,9 +55,9 @@ func TestBracesThatHoldNoNameAreFlawsWithTheirPlace(t *testing.T) {
 	}{
 		{"not closed", "a ${path", "${ is not closed in its line: ${path", 1, 3},
 		{"closed in another line", "a\n é ${path\n}", "${ is not closed in its line: ${path", 2, 4},
-		{"a space", "${not valid}", "${not valid} is no name: letters, digits and _, not a digit first", 1, 1},
-		{"empty", "${}", "${} is no name: letters, digits and _, not a digit first", 1, 1},
-		{"a digit first", "${1a}", "${1a} is no name: letters, digits and _, not a digit first", 1, 1},
+		{"a space", "${not valid}", "${not valid} is not a name: letters, digits and _, not a digit first", 1, 1},
+		{"empty", "${}", "${} is not a name: letters, digits and _, not a digit first", 1, 1},
+		{"a digit first", "${1a}", "${1a} is not a name: letters, digits and _, not a digit first", 1, 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, flaws := scan(c.text)

@@ -17,10 +17,10 @@ import (
 
 // RenderOptions are choices for one rendering. The zero value is ready to use.
 //
-// The visibility of a section is the first of these that says anything: Visibility, the session,
+// The visibility of a section is the first of these that is set: Visibility, the session,
 // Overrides, the section's VisibilityWhen, the section's Visibility.
 type RenderOptions struct {
-	// Session is what predicates may look at, and may say which sections are shown; see
+	// Session can be read by predicates, and can have visibilities of sections; see
 	// [session.VisibilityOverrides]. Nil means no session.
 	Session *session.Session
 	// Visibility sets that of single sections by path. A path that the prompt does not have is an
@@ -30,7 +30,7 @@ type RenderOptions struct {
 	Overrides *Overrides
 }
 
-// Rendered is what a run is given.
+// Rendered is the input of a run.
 type Rendered struct {
 	Namespace, Key, Name string
 	// Text is the prompt.
@@ -92,7 +92,7 @@ type renderer struct {
 	opts  RenderOptions
 	root  *node // nil for the whole prompt
 	faces []face
-	// inSession has the visibilities that the session says, by path.
+	// inSession has the visibilities of the session, by path.
 	inSession map[string]Visibility
 	out       *Rendered
 	parts     []string // of the text
@@ -187,7 +187,7 @@ func (r *renderer) disabled(n *node) (*node, error) {
 	return nil, nil
 }
 
-// section adds one section, and returns where to go on.
+// section adds one section, and returns the index of the next one.
 func (r *renderer) section(n *node) (next int, err error) {
 	enabled, err := r.enabled(n)
 	if err != nil || !enabled {
@@ -216,7 +216,7 @@ func (r *renderer) describe(n *node, v Visibility) {
 	r.out.Descriptor.Sections = append(r.out.Descriptor.Sections, d)
 }
 
-// offer adds what belongs to a section that is shown in full.
+// offer adds the tools, skills and policies of a section that is shown in full.
 func (r *renderer) offer(n *node) {
 	f := r.faces[n.index]
 	from := len(r.out.Descriptor.Tools)

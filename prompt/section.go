@@ -21,12 +21,12 @@ type Section struct {
 	// Text is the body, with placeholders. Indentation that all its lines share and the empty lines
 	// around it are taken off.
 	Text string
-	// Summary stands for the section and its subtree where its visibility is [Summary]. It may have
+	// Summary replaces the section and its subtree where its visibility is [Summary]. It may have
 	// placeholders too.
 	Summary string
-	// Visibility is the default; see [RenderOptions] for what comes before it.
+	// Visibility is the default; see [RenderOptions] for settings with priority over it.
 	Visibility Visibility
-	// VisibilityWhen chooses at each rendering. It comes before Visibility. Nil chooses nothing.
+	// VisibilityWhen chooses at each rendering. It has priority over Visibility. Nil chooses nothing.
 	VisibilityWhen func(View) Visibility
 	// Params declares the structs that fill the placeholders of this section and its subtree. Where
 	// neither the section, nor one above it, nor the definition declares any, all structs that
@@ -41,7 +41,7 @@ type Section struct {
 	Policies []gate.Policy
 	// Examples are shown below the text.
 	Examples []TaskExample
-	// Workspace is where the agent of the prompt works: what the section tells of is there. Nil means anywhere.
+	// Workspace is the folder of the files that the section describes. Nil means any folder.
 	// Enabled sections of one prompt cannot have different ones.
 	Workspace Workspace
 	// NoOverrides keeps the section and its tools as they are written; see [Overrides].
@@ -96,7 +96,7 @@ func (s *Section) With(tools ...*tool.Tool) *Section {
 	return s
 }
 
-// A Visibility says how much of a section is shown.
+// A Visibility sets how much of a section is shown.
 type Visibility uint8
 
 const (

@@ -24,8 +24,8 @@ const skillFile = "SKILL.md"
 // A Skill is a folder of instructions that the model may call up: SKILL.md, which begins with front
 // matter in YAML, and whatever files it speaks of. [LoadSkill] and [LoadSkillFS] make one.
 //
-// A Skill was checked and read into memory when it was loaded, and cannot change: what was checked
-// is what is mounted, whatever becomes of its source. It is safe for concurrent use.
+// A Skill was checked and read into memory when it was loaded, and cannot change: later changes of its
+// source do not reach the mounted copy. It is safe for concurrent use.
 type Skill struct {
 	source  string
 	name    string
@@ -42,15 +42,15 @@ type skillContent struct {
 	executable bool
 }
 
-// SkillFrontMatter is what a skill says of itself at the head of SKILL.md.
+// SkillFrontMatter is the metadata at the head of SKILL.md.
 type SkillFrontMatter struct {
 	// Name is 1 to 64 lower-case letters, digits and single hyphens. It may be left out; if it is
 	// given it must be the name of the folder, or of the single file without .md.
 	Name string
-	// Description tells the model when to use the skill: 1 to 1024 characters.
+	// Description states for the model when to use the skill: 1 to 1024 characters.
 	Description string
 	License     string
-	// Compatibility says what the skill needs; at most 500 characters.
+	// Compatibility lists the requirements of the skill; at most 500 characters.
 	Compatibility string
 	// AllowedTools are the tools that the skill may use unasked, in one text.
 	AllowedTools string
@@ -63,7 +63,7 @@ type SkillFrontMatter struct {
 // Name is the name by which the model calls the skill, and that of its mounted folder.
 func (s *Skill) Name() string { return s.name }
 
-// Description tells the model when to use the skill.
+// Description states for the model when to use the skill.
 func (s *Skill) Description() string { return s.matter.Description }
 
 // FrontMatter is the head of SKILL.md. The caller may change what is returned.

@@ -16,7 +16,7 @@ var (
 	// The error is an [*InvalidSkillError].
 	ErrSkillInvalid = errors.New("skill is not valid")
 	// ErrSkillMount is returned by [Skill.WriteTo] and [MountSkills] when a skill could not be
-	// written, or when something else is in its place.
+	// written, or when its folder has other content.
 	ErrSkillMount = errors.New("skill cannot be mounted")
 )
 
@@ -48,7 +48,7 @@ func (e *InvalidSkillError) Unwrap() error { return ErrSkillInvalid }
 type SkillViolation struct {
 	// File is relative to the folder of the skill. It is empty for the skill as a whole.
 	File string
-	// Line and Column count from 1; they are 0 where the place is not known.
+	// Line and Column count from 1; they are 0 where the position is unknown.
 	Line, Column int
 	Reason       string
 }
@@ -63,8 +63,8 @@ func (v SkillViolation) String() string {
 	return fmt.Sprintf("%s:%d:%d: %s", v.File, v.Line, v.Column, v.Reason)
 }
 
-// A DuplicateSkillError says that two skills have one name, and so would be one folder. Equal
-// content does not excuse it: the same skill in two places is a slip too.
+// A DuplicateSkillError reports that two skills have one name, and so would be one folder. Equal
+// content is an error too.
 type DuplicateSkillError struct {
 	Name string
 	// First and Second are the paths that the two were loaded from.

@@ -116,10 +116,10 @@ func loadSkillFolder(fsys fs.FS, source, folder string) (*Skill, error) {
 	return newSkill(source, folder, skillFile, t)
 }
 
-// newSkill checks what was read. The place is the name of the folder, or of the file without .md; file
-// is how SKILL.md is named there.
-func newSkill(source, place, file string, t *skillTree) (*Skill, error) {
-	s := &Skill{source: source, name: place, files: t.files, skipped: t.skipped}
+// newSkill checks a skill. folder is the name of its folder, or of its file without .md; file is the
+// name of SKILL.md there.
+func newSkill(source, folder, file string, t *skillTree) (*Skill, error) {
+	s := &Skill{source: source, name: folder, files: t.files, skipped: t.skipped}
 	if main, ok := t.files[skillFile]; ok {
 		main.data = bytes.TrimPrefix(main.data, []byte("\ufeff")) // means nothing in UTF-8
 		t.files[skillFile] = main
@@ -130,7 +130,7 @@ func newSkill(source, place, file string, t *skillTree) (*Skill, error) {
 			t.violations = append(t.violations, v)
 		}
 	}
-	s.takeName(place, file, t)
+	s.takeName(folder, file, t)
 	if t.violations != nil {
 		return nil, &InvalidSkillError{Source: source, Violations: t.violations}
 	}
@@ -138,21 +138,21 @@ func newSkill(source, place, file string, t *skillTree) (*Skill, error) {
 	return s, nil
 }
 
-// takeName settles the name: the front matter and the place must not contradict each other.
-func (s *Skill) takeName(place, file string, t *skillTree) {
+// takeName sets the name. The front matter and the folder must not contradict each other.
+func (s *Skill) takeName(folder, file string, t *skillTree) {
 	switch given := s.matter.Name; {
-	case given != "" && place == "":
+	case given != "" && folder == "":
 		s.name = given
-	case given != "" && given != place:
-		t.add(file, fmt.Sprintf("name is %q but the folder or file is named %q: make them equal", given, place))
-	case given == "" && place == "":
+	case given != "" && given != folder:
+		t.add(file, fmt.Sprintf("name is %q but the folder or file is named %q: make them equal", given, folder))
+	case given == "" && folder == "":
 		t.add(file, "name is missing, and the root of a file system has none: add it to the front matter")
-	case given == "" && !validSkillName(place):
-		t.add("", fmt.Sprintf("the folder or file is named %q: a skill's name must be %s", place, skillNameRule))
+	case given == "" && !validSkillName(folder):
+		t.add("", fmt.Sprintf("the folder or file is named %q: a skill's name must be %s", folder, skillNameRule))
 	}
 }
 
-// A skillTree is what was read from a folder.
+// A skillTree is the content of a folder.
 type skillTree struct {
 	files      map[string]skillContent
 	skipped    []string
@@ -165,8 +165,8 @@ func (t *skillTree) add(file, reason string) {
 	t.violations = append(t.violations, SkillViolation{File: file, Reason: reason})
 }
 
-// readSkillTree reads a folder within the limits. What breaks a rule becomes a violation; an error is
-// only what the file system says.
+// readSkillTree reads a folder within the limits. A broken rule becomes a violation; an error is one of
+// the file system.
 func readSkillTree(fsys fs.FS) (*skillTree, error) {
 	t := &skillTree{files: map[string]skillContent{}}
 	err := fs.WalkDir(fsys, ".", func(name string, entry fs.DirEntry, err error) error {
@@ -214,7 +214,7 @@ func (t *skillTree) take(fsys fs.FS, name string) error {
 	return nil
 }
 
-// readSkillFile looks at the file that was opened, not at what stood there before.
+// readSkillFile checks the opened file, not its path: the path may lead to another file by then.
 func readSkillFile(open func() (fs.File, error)) (content skillContent, violation string, err error) {
 	f, err := open()
 	if err != nil {

@@ -65,7 +65,7 @@ func (m *matterReader) read(head string) {
 	if m.violations != nil {
 		return
 	}
-	tree, err := plainfile.ParseYAML("\n" + head) // a line for the --- above: messages of the parser have places in them
+	tree, err := plainfile.ParseYAML("\n" + head) // a line for the --- above: messages of the parser have positions
 	if err != nil {
 		m.violations = append(m.violations, yamlViolation(err))
 		return
@@ -83,7 +83,7 @@ func (m *matterReader) read(head string) {
 		m.field(field)
 	}
 	if !hasKey(fields, "description") {
-		m.add(nil, "description is missing: say in 1 to 1024 characters when to use the skill")
+		m.add(nil, "description is missing: state in 1 to 1024 characters when to use the skill")
 	}
 }
 
@@ -213,12 +213,12 @@ func (m *matterReader) checkLength(key string, n ast.Node, text string, least, m
 func (m *matterReader) add(n ast.Node, reason string) {
 	v := SkillViolation{Line: 2, Column: 1, Reason: reason}
 	if n != nil {
-		v.Line, v.Column = place(n.GetToken())
+		v.Line, v.Column = tokenPosition(n.GetToken())
 	}
 	m.violations = append(m.violations, v)
 }
 
-func place(t *token.Token) (line, column int) {
+func tokenPosition(t *token.Token) (line, column int) {
 	if t == nil || t.Position == nil {
 		return 0, 0
 	}

@@ -108,7 +108,7 @@ func (s *Skill) mountIn(root *os.Root) (wrote bool, err error) {
 	}
 }
 
-// checkLoaded refuses nil and a Skill that nobody loaded.
+// checkLoaded refuses nil and a zero Skill.
 func (s *Skill) checkLoaded() error {
 	if s == nil || s.hash == "" {
 		return advice.Wrap(fmt.Errorf("prompt: %w: it was not loaded", ErrSkillMount), "make skills with LoadSkill or LoadSkillFS")
@@ -162,7 +162,7 @@ func writeSkillFile(root *os.Root, name string, content skillContent) error {
 	return errors.Join(err, f.Close())
 }
 
-// compare fails if what stands in the place of the skill is not the skill.
+// compare fails if the folder of the skill has other content.
 func (s *Skill) compare(root *os.Root) error {
 	difference, err := s.difference(root)
 	switch {
@@ -178,7 +178,7 @@ func (s *Skill) compare(root *os.Root) error {
 // difference names the first thing in which the mounted folder is not the skill, or is "".
 func (s *Skill) difference(root *os.Root) (string, error) {
 	if info, err := root.Lstat(s.name); err != nil || !info.IsDir() {
-		return "it is no folder", err
+		return "it is not a folder", err
 	}
 	folder, err := root.OpenRoot(s.name)
 	if err != nil {

@@ -113,8 +113,8 @@ func TestOtherContentIsNotTouched(t *testing.T) {
 		"not executable": {func(f string) { os.Chmod(filepath.Join(f, "bin/run"), 0o600) }, "bin/run differs in being executable"},
 		"a link":         {func(f string) { os.Symlink("SKILL.md", filepath.Join(f, "x")) }, "x is a symbolic link"},
 		"empty":          {func(f string) { os.RemoveAll(f); os.Mkdir(f, 0o700) }, "SKILL.md is missing"},
-		"a file":         {func(f string) { os.RemoveAll(f); os.WriteFile(f, nil, 0o600) }, "it is no folder"},
-		"a link away":    {func(f string) { os.Rename(f, f+"2"); os.Symlink(f+"2", f) }, "it is no folder"},
+		"a file":         {func(f string) { os.RemoveAll(f); os.WriteFile(f, nil, 0o600) }, "it is not a folder"},
+		"a link away":    {func(f string) { os.Rename(f, f+"2"); os.Symlink(f+"2", f) }, "it is not a folder"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if runtime.GOOS == "windows" && (name == "not executable" || strings.HasPrefix(name, "a link")) {

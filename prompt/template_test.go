@@ -46,7 +46,7 @@ func TestADefinitionIsCheckedAsAWhole(t *testing.T) {
 			Key: "a", Title: "A", Params: ParamsOf[fileArgs](), Text: "\n\t\tRead $path.\n\t\tThen $other and ${bad name}.", Summary: "About $paht.",
 		}}}, []string{
 			`prompt: demo:test: section "a": text 3:8: unknown placeholder $other (known: path, lines)`,
-			`prompt: demo:test: section "a": text 3:19: ${bad name} is no name: letters, digits and _, not a digit first`,
+			`prompt: demo:test: section "a": text 3:19: ${bad name} is not a name: letters, digits and _, not a digit first`,
 			`prompt: demo:test: section "a": summary 1:7: unknown placeholder $paht (known: path, lines)`,
 		}},
 		{"a placeholder that two structs have", Definition{
@@ -58,7 +58,7 @@ func TestADefinitionIsCheckedAsAWhole(t *testing.T) {
 			"prompt: demo:test: section \"a\": text 1:7: placeholder $lines is ambiguous: struct { Lines int \"json:\\\"lines\\\"\" } and prompt.fileArgs have it",
 		}},
 		{"a field that has no text", Definition{Params: ParamsOf[struct{ List []string }](), Sections: []*Section{Markdown("a", "A", "$List")}}, []string{
-			`prompt: demo:test: section "a": text 1:1: placeholder $List: field struct { List []string }.List: []string is no string, number, bool, time or fmt.Stringer`,
+			`prompt: demo:test: section "a": text 1:1: placeholder $List: field struct { List []string }.List: []string is not a string, number, bool, time or fmt.Stringer`,
 		}},
 		{"params that are no structs, or twice", Definition{
 			Params:   ParamsOf[int](),
@@ -101,7 +101,7 @@ func TestADefinitionIsCheckedAsAWhole(t *testing.T) {
 			`prompt: demo:test: section "a": Examples[0]: Steps[0]: no section has a tool "lose"`,
 			`prompt: demo:test: section "a": Examples[0]: Steps[1]: a step is a Tool with its Input, or a Text`,
 			`prompt: demo:test: section "a": Examples[1]: Steps[0]: Input of find: value does not match its schema: /query: must be a string, got an integer`,
-			`prompt: demo:test: section "a": Examples[1]: Steps[1]: Output is no JSON`,
+			`prompt: demo:test: section "a": Examples[1]: Steps[1]: Output is not JSON`,
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -8,7 +8,7 @@ import (
 	"github.com/drover-agents/drover/session"
 )
 
-// The tools by which an agent gets at what summaries hide. No other tool may have these names.
+// The tools by which an agent gets the text behind summaries. No other tool may have these names.
 const (
 	// OpenSections opens sections for the rest of the run, with their tools and skills.
 	OpenSections = "open_sections"
@@ -28,7 +28,7 @@ type HiddenSection struct {
 	Tools, Skills []string
 }
 
-// hide finds out what the summary of a section holds back.
+// hide lists the subsections, tools and skills that the summary of a section hides.
 func (r *renderer) hide(n *node) (HiddenSection, error) {
 	h := HiddenSection{Path: n.path, Number: n.number, Title: n.Title, OpenWith: ReadSection}
 	for i := n.index; i < n.end; {
@@ -65,7 +65,7 @@ func (r *renderer) readSession() error {
 		return nil
 	}
 	known := session.Query[session.VisibilityOverrides](r.opts.Session)
-	if err := known.Err(); err != nil { // it may say that a section is not to be shown
+	if err := known.Err(); err != nil { // it may hide a section
 		return &Error{Prompt: r.b.t.name, Reason: "the visibilities in the session cannot be read", Err: ErrRender, Cause: err}
 	}
 	overrides, _ := known.Latest()

@@ -58,7 +58,7 @@ func newSession(args []string) (*session, error) {
 		s.block = corpus.Big()
 	case rig.Hooks, rig.Hooks16, rig.Permissions, rig.MCP:
 	default:
-		return nil, fmt.Errorf("%s is %q, which is no scenario", rig.EnvScenario, s.scenario)
+		return nil, fmt.Errorf("%s is %q, which is not a scenario", rig.EnvScenario, s.scenario)
 	}
 	return s, nil
 }

@@ -86,7 +86,7 @@ func (d *demo) guarded(parent context.Context, out io.Writer) error {
 	d.out = out
 	err := d.run(ctx)
 	if lost, is := errors.AsType[outputLost](context.Cause(ctx)); is {
-		return ending{exitError, lost.told()}
+		return ending{exitError, lost.explain()}
 	}
 	return err
 }
@@ -123,7 +123,7 @@ func (d *demo) run(ctx context.Context) (err error) {
 func (d *demo) introduce(ready agent.Readiness) {
 	state := strings.ReplaceAll(string(ready.State), string(agent.StateReady), "ok")
 	fmt.Fprintf(d.out, "set-up    claude %s  %s\n", ready.Version, state)
-	fmt.Fprintf(d.out, "model     %s\n", d.model.says)
+	fmt.Fprintf(d.out, "model     %s\n", d.model.description)
 	fmt.Fprintf(d.out, "task      a review of the bundled shop, which is read-only, with one Go tool\n")
 	fmt.Fprintf(d.out, "limits    %s, %s tokens, %.0f minutes; what leaves out a file is sent back\n\n", wording.Dollars(demoUSD), wording.Thousands(demoTokens), demoTime.Minutes())
 }
@@ -173,7 +173,7 @@ func (d *demo) review(ctx context.Context, adapter agent.Adapter) error {
 	if err != nil && !began { // there is nothing to look at
 		return err
 	}
-	d.record.tell(d.out, resp, d.model)
+	d.record.print(d.out, resp, d.model)
 	if err == nil && !resp.Completion.Done {
 		return advice.Wrap(fmt.Errorf("the review was sent back as often as it may be, and leaves out a file: %s", resp.Completion.Feedback),
 			"run the demo again")
@@ -206,7 +206,7 @@ const envDemo = "DROVER_DEMO"
 // A demoModel is who answers.
 type demoModel struct {
 	// says who it is, and how to have the other one.
-	says string
+	description string
 	// upstream is the script. Nil is the model that auth pays for.
 	upstream gateway.Upstream
 	auth     isolation.Auth
@@ -225,18 +225,18 @@ func chooseDemoModel(scripted bool, p project) (*demoModel, error) {
 	if scripted {
 		return p.startScript("scripted, as asked: no key is used, and nothing is charged")
 	}
-	found, err := p.environmentPays()
+	found, err := p.findCredentials()
 	if bad, ok := errors.AsType[*isolation.AuthError](err); ok && found == nil {
 		return p.startScript(scriptedSince(bad))
 	}
 	if err != nil {
 		return nil, err
 	}
-	return &demoModel{says: demoPaidBy(found), auth: isolation.Auth{Only: found.Mode}, close: func() error { return nil }}, nil
+	return &demoModel{description: describeCredentials(found), auth: isolation.Auth{Only: found.Mode}, close: func() error { return nil }}, nil
 }
 
 // environmentPays finds what the variables of this process pay with.
-func (p project) environmentPays() (*claudecell.Finding, error) {
+func (p project) findCredentials() (*claudecell.Finding, error) {
 	return claudecell.Authenticate(&isolation.Isolation{Host: p.host()})
 }
 
@@ -258,7 +258,7 @@ func scriptedSince(bad *isolation.AuthError) string {
 	return "scripted, no key needed; a real one answers if a key or Bedrock is set"
 }
 
-func demoPaidBy(found *claudecell.Finding) string {
+func describeCredentials(found *claudecell.Finding) string {
 	service := "Anthropic"
 	if found.Bedrock != nil {
 		service = "Bedrock in " + found.Bedrock.Region
@@ -284,7 +284,7 @@ func (p project) startScript(says string) (*demoModel, error) {
 	if err != nil {
 		return nil, errors.Join(err, server.Close())
 	}
-	return &demoModel{says: says, upstream: upstream, close: server.Close}, nil
+	return &demoModel{description: says, upstream: upstream, close: server.Close}, nil
 }
 
 // A record is what is kept of the demo.
@@ -341,7 +341,7 @@ func (r *record) options() *root.TranscriptOptions {
 }
 
 // tell says what there is to know after a run. There is no response if it failed.
-func (r *record) tell(w io.Writer, resp *root.Response[review], m *demoModel) {
+func (r *record) print(w io.Writer, resp *root.Response[review], m *demoModel) {
 	fmt.Fprintln(w)
 	if resp != nil {
 		charged := ""
@@ -351,7 +351,7 @@ func (r *record) tell(w io.Writer, resp *root.Response[review], m *demoModel) {
 		fmt.Fprintf(w, "Cost     %s of %s for %s tokens in %s%s\n", wording.Dollars(resp.CostUSD()), wording.Dollars(demoUSD),
 			wording.Thousands(resp.Usage.InputTokens()+resp.Usage.OutputTokens()), wording.Plural(resp.Turns, "model call"), charged)
 	}
-	r.tellEvents(w)
+	r.printEvents(w)
 	fmt.Fprintf(w, "Record   %s\n", r.dir)
 	fmt.Fprintf(w, "         %-16s  all these events, one per line\n", sessionFile)
 	fmt.Fprintf(w, "         %-16s  what the agent wrote down\n", transcriptFile)
@@ -359,7 +359,7 @@ func (r *record) tell(w io.Writer, resp *root.Response[review], m *demoModel) {
 }
 
 // tellEvents says how many events of each kind there were, the most frequent first.
-func (r *record) tellEvents(w io.Writer) {
+func (r *record) printEvents(w io.Writer) {
 	counts, all := map[event.Kind]int{}, 0
 	for e := range r.session.Events() {
 		counts[e.Kind]++

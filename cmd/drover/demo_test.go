@@ -298,8 +298,8 @@ func TestTheDemoTakesTheModelThatTheEnvironmentHas(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer func() { _ = m.close() }()
-			if !strings.HasPrefix(m.says, c.want) || m.auth.Only != c.mode || (m.upstream == nil) != (c.mode != "") {
-				t.Errorf("it is %q, paid by %q; want %q, by %q", m.says, m.auth.Only, c.want, c.mode)
+			if !strings.HasPrefix(m.description, c.want) || m.auth.Only != c.mode || (m.upstream == nil) != (c.mode != "") {
+				t.Errorf("it is %q, paid by %q; want %q, by %q", m.description, m.auth.Only, c.want, c.mode)
 			}
 		})
 	}
@@ -326,7 +326,7 @@ func TestTheDemoLeavesSettingsAndLoginsAlone(t *testing.T) {
 			}
 			defer func() { _ = m.close() }()
 			if m.upstream == nil {
-				t.Errorf("it is %q, want the script", m.says)
+				t.Errorf("it is %q, want the script", m.description)
 			}
 		})
 	}

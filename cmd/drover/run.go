@@ -114,8 +114,8 @@ func (o *runOptions) addFlags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.SortFlags = false
 	f.VarP(textFlag{&o.file.path, "file"}, "file", "f", "run the agent that this file describes; see docs/agent-files.md")
-	f.Var(&o.file.args, "arg", "an argument of that agent; name=@file takes the text of a file; may be said again")
-	f.Var(&o.file.roots, "allow-root", "a folder from which that agent may mount, besides the one of its file; may be said again")
+	f.Var(&o.file.args, "arg", "an argument of that agent; name=@file takes the text of a file; repeatable")
+	f.Var(&o.file.roots, "allow-root", "a folder from which that agent may mount, besides the one of its file; repeatable")
 	f.Var(textFlag{&o.agent, "name"}, "agent", "the agent to run, by name")
 	f.Var(textFlag{&o.model, "id"}, "model", "model id or alias (default: the agent's own)")
 	f.Var(&o.permissions.mode, "permission-mode", "ask (the default) or allow, for capabilities that no flag names")
@@ -131,18 +131,18 @@ func (o *runOptions) addFlags(cmd *cobra.Command) {
 	f.Var(&o.timeout, "timeout", "stop after this time: 90s, 10m")
 	f.Var(textFlag{&o.schemaFile, "file"}, "schema", "have the answer as JSON that fits the JSON Schema in file")
 	f.Var(textFlag{&o.resume, "token"}, "resume", "continue the conversation of this token")
-	f.Var(&o.files.mounts, "mount", "work on a copy of this file or folder, not in the current folder; may be said again")
-	f.BoolVar(&o.files.writeBack, "write-back", false, "bring what the agent changed in the copies back, if all went well")
-	f.BoolVar(&o.files.diff, "diff", false, "print what the agent changed in the copies as a patch")
+	f.Var(&o.files.mounts, "mount", "work on a copy of this file or folder, not in the current folder; repeatable")
+	f.BoolVar(&o.files.writeBack, "write-back", false, "write changes in the copies back to the host, if the run succeeds")
+	f.BoolVar(&o.files.diff, "diff", false, "print changes in the copies as a patch")
 	f.Var(&o.isolation.level, "isolation", "the isolation level of the agent: cell, landlock, sandbox, or host for none")
 	f.Var(domainList{&o.isolation.domains}, "allow-domain", "a host that tools may reach: example.com, *.example.com (default: none)")
 	f.BoolVar(&o.isolation.localhost, "allow-localhost", false, "let tools reach servers on this machine")
 	f.Var(&o.isolation.writable, "writable", "a file or folder that the agent may change, besides the current folder")
 	f.Var(&o.isolation.readable, "readable", "a file or folder that the agent may read, besides the current folder")
-	f.BoolVar(&o.isolation.storedLogin, "stored-login", false, "pay with the login that the CLI keeps, if there is no key")
+	f.BoolVar(&o.isolation.storedLogin, "stored-login", false, "use the login that the CLI has stored, if there is no key")
 	f.BoolVar(&o.json, "json", false, "print one event per line as JSON, and nothing else")
 	f.BoolVar(&o.quiet, "quiet", false, "print the answer, and nothing else")
-	f.Var(textFlag{&o.record, "file"}, "record", "write what the model was asked and answered to a new file")
+	f.Var(textFlag{&o.record, "file"}, "record", "write the requests and answers of the model to a new file")
 	f.Var(textFlag{&o.replay, "file"}, "replay", "have such a file answer instead of a model; no key is needed")
 	f.Var(textFlag{&o.modelScript, "file"}, "model-script", "have the script in file answer instead of a model; no key is needed")
 }
@@ -165,16 +165,16 @@ func onePrompt(cmd *cobra.Command, args []string) error {
 
 const runHelp = `Run has an agent work on one prompt in the current folder, shows what it does, and prints its answer.
 
-Whatever needs a capability is asked about, unless a flag says otherwise: fileWrite (changing files),
+You are asked about each call that needs a capability, unless a flag decides: fileWrite (changing files),
 shellExecute (running commands) and networkAccess. --permission-mode allow gives all that no flag
 names: the cell is the boundary then. On a terminal you answer at the prompt. In a pipe
-nobody is there to ask, and such calls are denied; the run goes on without them.
+no one can answer, so such calls are denied; the run goes on without them.
 
 The agent works in a cell: it sees the current folder and a private home, no other files and no
 network. Where no cell is available the run does not start, unless --isolation names a weaker level.
 
-With --mount it works on copies instead, in a folder of its own that is gone afterwards. What a tool
-call that fails has changed there is put back. --write-back brings the changes to where the copies
+With --mount it works on copies instead, in a folder of its own that is removed afterwards. Changes
+of a failed tool call are rolled back. --write-back brings the changes to where the copies
 came from, all of them or, if those were changed meanwhile, none; --diff prints them for git apply.
 
 With -f the agent is described by a file: its prompt, its arguments, the form of its answer, its tools,
@@ -183,7 +183,7 @@ itself a file can mount only from its own folder, and cannot choose a level weak
 
 The model's endpoint and credential are those of the environment: ANTHROPIC_BASE_URL,
 ANTHROPIC_API_KEY, ANTHROPIC_AUTH_TOKEN, CLAUDE_CODE_OAUTH_TOKEN. They stay outside of the cell.
-Settings files and MCP servers of the user and of the project are left aside.
+Settings files and MCP servers of the user and of the project are ignored.
 
 Ctrl-C stops the agent and still prints the summary; a second one kills it at once.
 

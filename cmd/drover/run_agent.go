@@ -50,11 +50,11 @@ func runAgent(ctx context.Context, o runOptions, s streams) (err error) {
 	if err != nil {
 		return advice.Wrap(fmt.Errorf("the current folder cannot be used: %w", err), "cd into one that there is, and that you may enter")
 	}
-	files, err := o.openPlace(ctx, s.errs)
+	files, err := o.openWorkspace(ctx, s.errs)
 	if err != nil {
 		return err
 	}
-	j := &job{options: o, streams: s, dir: current, place: files}
+	j := &job{options: o, streams: s, dir: current, workspace: files}
 	if files != nil {
 		j.dir = files.Root()
 	}
@@ -275,12 +275,12 @@ func (o *runOptions) adapter(in *isolation.Isolation, kept *conversations) (agen
 
 // A job is one run of an agent, with all that it needs.
 type job struct {
-	options runOptions
-	streams streams
-	adapter agent.Adapter
-	dir     string // in which the agent works
-	started processes
-	place   *place
+	options   runOptions
+	streams   streams
+	adapter   agent.Adapter
+	dir       string // in which the agent works
+	started   processes
+	workspace *runWorkspace
 	// result is that of the evaluation. Nil means that it has not begun.
 	result func() (*root.Response[prompt.JSON], error)
 }
@@ -308,7 +308,7 @@ type outputLost struct{ error }
 func (e outputLost) Unwrap() error { return e.error }
 
 // told is the error for people.
-func (e outputLost) told() error {
+func (e outputLost) explain() error {
 	what, next := "the output could not be written", "make room, or send it elsewhere"
 	if errors.Is(e.error, syscall.EPIPE) || errors.Is(e.error, os.ErrClosed) {
 		what, next = "nobody reads the output any more", "read it to its end, or send it to a file"
@@ -357,8 +357,8 @@ func (j *job) run(parent context.Context) error {
 // prompt is that of the command line, or of the file.
 func (j *job) prompt() (*prompt.Prompt[prompt.JSON], error) {
 	var more []*prompt.Section
-	if j.place != nil {
-		more = append(more, j.place.Section())
+	if j.workspace != nil {
+		more = append(more, j.workspace.Section())
 	}
 	if f := j.options.file.agent; f != nil {
 		return f.Prompt(j.options.file.args, more...)

@@ -263,8 +263,8 @@ func (j *job) evaluation(ctx context.Context, approver gate.Approver) *root.Opti
 		e = f.Options()
 	}
 	e.Dir, e.Resume, e.PartialText = j.dir, o.resume, approver != nil // somebody watches
-	if j.place != nil {
-		e.Workspace = j.place.Workspace
+	if j.workspace != nil {
+		e.Workspace = j.workspace.Workspace
 	}
 	e.Model, e.MaxTurns, e.Budget = o.model, int(o.maxTurns), o.budget()
 	e.SideCallsPerTurn = int(o.others)

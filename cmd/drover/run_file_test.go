@@ -177,7 +177,7 @@ func TestAMountOfAFlagGivesAFileNoOther(t *testing.T) {
 	if err := o.loadFile(); err != nil {
 		t.Fatal(err)
 	}
-	p, err := o.openPlace(t.Context(), io.Discard)
+	p, err := o.openWorkspace(t.Context(), io.Discard)
 	if err != nil {
 		t.Fatalf("with its own folder: %v", err)
 	}
@@ -187,7 +187,7 @@ func TestAMountOfAFlagGivesAFileNoOther(t *testing.T) {
 	if err := errors.Join(os.Remove(mine), os.Symlink(outside, mine)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := o.openPlace(t.Context(), io.Discard); !errors.Is(err, workspace.ErrSecurity) {
+	if _, err := o.openWorkspace(t.Context(), io.Discard); !errors.Is(err, workspace.ErrSecurity) {
 		t.Errorf("error %v, want ErrSecurity", err)
 	}
 }

@@ -110,7 +110,7 @@ func cutMount(value string) (host, path string) {
 }
 
 // A place is the workspace of a run. Nil is that of a run in the current folder.
-type place struct {
+type runWorkspace struct {
 	*workspace.Workspace
 	flags mountFlags
 	state string
@@ -118,7 +118,7 @@ type place struct {
 }
 
 // openPlace makes the workspace, if there are mounts. Who names a path on the command line may mount it.
-func (o *runOptions) openPlace(ctx context.Context, errs io.Writer) (*place, error) {
+func (o *runOptions) openWorkspace(ctx context.Context, errs io.Writer) (*runWorkspace, error) {
 	if len(o.files.mounts) == 0 {
 		return nil, nil
 	}
@@ -139,7 +139,7 @@ func (o *runOptions) openPlace(ctx context.Context, errs io.Writer) (*place, err
 		}
 		return nil, fmt.Errorf("%s: %w", o.files.name(), err)
 	}
-	return &place{Workspace: w, flags: o.files, state: o.state, errs: errs}, nil
+	return &runWorkspace{Workspace: w, flags: o.files, state: o.state, errs: errs}, nil
 }
 
 // name is what named the mounts.
@@ -167,12 +167,12 @@ func realPath(path string) string {
 }
 
 // leave does with the changes of a run what the flags say. ended is how the run came to its end.
-func (p *place) leave(ctx context.Context, ended error, out io.Writer) error {
+func (p *runWorkspace) leave(ctx context.Context, ended error, out io.Writer) error {
 	if p == nil {
 		return ended
 	}
 	ctx = context.WithoutCancel(ctx) // a run that was stopped has changed files too
-	p.tellRestored()
+	p.reportRestored()
 	problem := errors.Join(p.settle(ctx, cameToItsEnd(ended), out), p.close())
 	switch {
 	case problem == nil:
@@ -183,7 +183,7 @@ func (p *place) leave(ctx context.Context, ended error, out io.Writer) error {
 	return errors.Join(ended, problem)
 }
 
-func (p *place) settle(ctx context.Context, complete bool, out io.Writer) error {
+func (p *runWorkspace) settle(ctx context.Context, complete bool, out io.Writer) error {
 	if p.flags.diff {
 		if _, err := p.Patch(ctx, out, nil); err != nil {
 			return p.kept(fmt.Errorf("--diff: %w", err))
@@ -193,7 +193,7 @@ func (p *place) settle(ctx context.Context, complete bool, out io.Writer) error 
 		return p.writeBack(ctx, complete)
 	}
 	if !p.flags.diff {
-		return p.tellForgotten(ctx)
+		return p.reportDiscarded(ctx)
 	}
 	return nil
 }
@@ -205,7 +205,7 @@ func cameToItsEnd(err error) bool {
 }
 
 // writeBack brings the changes back to the host. If that cannot be, they are kept.
-func (p *place) writeBack(ctx context.Context, complete bool) error {
+func (p *runWorkspace) writeBack(ctx context.Context, complete bool) error {
 	if !complete {
 		if n, err := p.changed(ctx); err == nil && n == 0 {
 			return nil
@@ -233,13 +233,13 @@ func (p *place) writeBack(ctx context.Context, complete bool) error {
 }
 
 // kept is an error after which the workspace stays.
-func (p *place) kept(err error) error {
+func (p *runWorkspace) kept(err error) error {
 	err = errors.Join(err, p.Keep())
 	return fmt.Errorf("%w\n  what the agent has done is in %s, which stays until you remove it, and %[2]s.store if it is there", err, p.Root())
 }
 
 // tellForgotten says that changes are thrown away, and how to have them.
-func (p *place) tellForgotten(ctx context.Context) error {
+func (p *runWorkspace) reportDiscarded(ctx context.Context) error {
 	n, err := p.changed(ctx)
 	if err != nil {
 		return p.kept(err)
@@ -252,7 +252,7 @@ func (p *place) tellForgotten(ctx context.Context) error {
 }
 
 // changed is how many paths differ from what was mounted.
-func (p *place) changed(ctx context.Context) (int, error) {
+func (p *runWorkspace) changed(ctx context.Context) (int, error) {
 	changes, release, err := p.Changes(ctx)
 	if err != nil {
 		return 0, err
@@ -263,7 +263,7 @@ func (p *place) changed(ctx context.Context) (int, error) {
 
 // tellRestored says which files somebody else changed while they were put back. The events name no other
 // side, and know nothing of a command that was interrupted.
-func (p *place) tellRestored() {
+func (p *runWorkspace) reportRestored() {
 	for _, r := range p.Restored() {
 		for _, c := range r.Conflicts {
 			fmt.Fprintf(p.errs, "drover: %s: %s", safetext.Line(c.Path), safetext.Line(c.Reason))
@@ -276,7 +276,7 @@ func (p *place) tellRestored() {
 	}
 }
 
-func (p *place) close() error {
+func (p *runWorkspace) close() error {
 	if err := p.Close(); err != nil {
 		return fmt.Errorf("the workspace could not be removed: %w", err)
 	}

@@ -278,7 +278,7 @@ func TestAWorkspaceThatCannotBeRemovedIsToldWithOnePieceOfAdvice(t *testing.T) {
 		t.Fatal(err)
 	}
 	o := runOptions{files: mountFlags{mounts: mountList{{HostPath: t.TempDir(), MountPath: "work"}}}}
-	p, err := o.openPlace(t.Context(), io.Discard)
+	p, err := o.openWorkspace(t.Context(), io.Discard)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -99,7 +99,7 @@ func (o *outcome) event(e event.Event) {
 func (o *outcome) ending(stopped error) error {
 	var lost outputLost
 	if errors.As(stopped, &lost) {
-		return ending{exitError, lost.told()}
+		return ending{exitError, lost.explain()}
 	}
 	switch o.done.Status {
 	case event.DoneSuccess:

@@ -6,11 +6,11 @@
 // Promises:
 //
 //   - An override is kept with the hash of the text that it was made for and applies to that text
-//     alone. Overrides for several versions of a text live side by side.
-//   - Any number of processes may read and write. A change is made under a lock and takes the place
-//     of the whole file at once, so that readers see it before or after, and a crash loses at most the
+//     alone. A file can have overrides for several versions of a text.
+//   - Any number of processes may read and write. A change is made under a lock and replaces the whole
+//     file atomically, so that readers see it before or after, and a crash loses at most the
 //     change that was not confirmed.
-//   - What a setter has written can be applied: it is checked like the template itself.
+//   - Every override that a setter has written can be applied: it is checked like the template itself.
 //   - Nothing outside [Store].Dir is read or written, whatever names and links there are.
 //   - A file has at most 16 MiB; what would be larger is not written.
 //

@@ -30,7 +30,7 @@ var ErrFile = errors.New("the file of overrides is wrong")
 
 // A Store keeps overrides in files below one folder: one for each template and tag.
 type Store struct {
-	// Dir is the folder, made when something is written. A good place is .drover/overrides at the
+	// Dir is the folder, made by the first write. A good choice is .drover/overrides at the
 	// root of the project. The file of a template is Dir/namespace/key/tag.json.
 	Dir string
 }
@@ -48,7 +48,7 @@ type Template interface {
 //
 // The setters replace one thing each, for the text as the template has it now, and keep overrides
 // that were made for other texts. What the template does not have, and what takes no overrides, is an
-// [*prompt.Error] that says what there is.
+// [*prompt.Error] that lists the valid targets.
 type File struct {
 	dir  string
 	name string // below dir, with slashes
@@ -112,7 +112,7 @@ func (s *Store) list(folder string) ([]fs.DirEntry, error) {
 	return files, err
 }
 
-// Path is where the file is.
+// Path returns the path of the file.
 func (f *File) Path() string { return filepath.Join(f.dir, filepath.FromSlash(f.name)) }
 
 // Resolve reads the overrides that are for the texts of the template as they are, ready for
@@ -146,7 +146,7 @@ func (f *File) resolve(all entries) (*prompt.Overrides, []prompt.StaleOverride, 
 }
 
 // Put makes o the overrides for the texts as they are now, instead of those that there were, and
-// keeps the ones for other texts. A hash in o that is empty stands for the hash now; any other must
+// keeps the ones for other texts. An empty hash in o means the hash now; any other must
 // be the hash now.
 func (f *File) Put(ctx context.Context, o *prompt.Overrides) error {
 	added, err := f.entriesOf(o)

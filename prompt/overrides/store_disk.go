@@ -103,8 +103,8 @@ func (f *File) edit(ctx context.Context, change func(entries) error) error {
 	})
 }
 
-// locked runs a function while nobody else changes the store. The lock is never removed: another may
-// be waiting for that very file.
+// locked runs a function while it holds the lock of the store. The lock file is never removed: another
+// process may be waiting for it.
 func (f *File) locked(ctx context.Context, do func(*os.Root) error) error {
 	if err := os.MkdirAll(f.dir, 0o755); err != nil {
 		return f.failed(err)
@@ -129,7 +129,7 @@ func (f *File) locked(ctx context.Context, do func(*os.Root) error) error {
 	return err
 }
 
-// write puts a new file in the place of the old one. Under the lock one temporary name is enough, so
+// write replaces the file. Under the lock one temporary name is enough, so
 // a crash leaves one file at most, which the next change removes.
 func (f *File) write(root *os.Root, data []byte) error {
 	if len(data) > maxFile {
@@ -181,7 +181,7 @@ func (f *File) syncFolders(root *os.Root) error {
 	}
 }
 
-// lineOf is the place of an offset in a text, counted from 1 in characters.
+// lineOf returns the position of an offset in a text, counted from 1 in characters.
 func lineOf(text string, offset int) (line, column int) {
 	before := text[:offset]
 	line = 1 + strings.Count(before, "\n")

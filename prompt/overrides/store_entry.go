@@ -15,7 +15,7 @@ import (
 	"github.com/drover-agents/drover/prompt"
 )
 
-// An entryKey says what an entry of a file replaces: a part of a section or of a tool, as long as it
+// An entryKey names the part that an entry of a file replaces: a part of a section or of a tool, as long as it
 // has this hash.
 type entryKey struct {
 	Section, Tool, Target, Hash string
@@ -68,7 +68,7 @@ func exampleIndex(target string) (int, bool) {
 	return index, ok && err == nil && target == exampleTarget(index)
 }
 
-// stale tells why an entry does not apply, if it does not.
+// stale reports whether an entry does not apply, and why.
 func (f *File) stale(k entryKey, value entryValue) (prompt.StaleOverride, bool) {
 	if now, err := f.hashFor(k); err == nil && now == k.Hash {
 		return prompt.StaleOverride{}, false
@@ -124,7 +124,7 @@ func (h hashes) hashFor(target string) string {
 	return h.examples[index]
 }
 
-// hashFor returns the hash that an override must have now, or an error that says why it cannot exist.
+// hashFor returns the hash that an override must have now, or an error if the part cannot be overridden.
 func (f *File) hashFor(k entryKey) (string, error) {
 	h, ok := f.find(k)
 	if !ok {
@@ -237,7 +237,7 @@ func (b *builder) tool(name string, o prompt.ToolOverride) {
 	}
 }
 
-// add adds one entry. It is no method because those have no types of their own.
+// add adds one entry. It is a function because a method cannot have type parameters.
 func add[V any](b *builder, k entryKey, v V) {
 	value, err := encodeValue(v)
 	now, hashErr := b.f.hashFor(k)

@@ -26,7 +26,7 @@ func (f *File) SetVisibility(ctx context.Context, section string, v prompt.Visib
 	return f.setSection(ctx, section, prompt.SectionOverride{Visibility: &v})
 }
 
-// SetExample replaces an example of a section, by its place in the template. Nil removes it.
+// SetExample replaces an example of a section, by its index in the template. Nil removes it.
 func (f *File) SetExample(ctx context.Context, section string, index int, by *prompt.TaskExample) error {
 	return f.setSection(ctx, section, prompt.SectionOverride{Examples: []prompt.ExampleOverride[prompt.TaskExample]{{Index: index, New: by}}})
 }
@@ -48,7 +48,7 @@ func (f *File) SetParam(ctx context.Context, tool, param, description string) er
 	return f.setTool(ctx, tool, prompt.ToolOverride{Params: map[string]string{param: description}})
 }
 
-// SetToolExample replaces an example of a tool, by its place in the template. Nil removes it.
+// SetToolExample replaces an example of a tool, by its index in the template. Nil removes it.
 func (f *File) SetToolExample(ctx context.Context, name string, index int, by *tool.Example) error {
 	return f.setTool(ctx, name, prompt.ToolOverride{Examples: []prompt.ExampleOverride[tool.Example]{{Index: index, New: by}}})
 }

@@ -25,7 +25,7 @@ func (m *machine) authentication() (*claudecell.Finding, error) {
 func (m *machine) examineAuth(context.Context) *Check {
 	found, err := m.authentication()
 	if err == nil {
-		return &Check{State: stateOK, Source: found.Name, Detail: strings.Join(append([]string{paidBy(found)}, found.Notes...), "; ")}
+		return &Check{State: stateOK, Source: found.Name, Detail: strings.Join(append([]string{describeCredentials(found)}, found.Notes...), "; ")}
 	}
 	c := &Check{State: stateMissing, Detail: wording.FirstLine(wording.Error(err)), Fix: authFixes()}
 	if m.anySet(slices.Concat(m.options.Credentials, m.options.Clouds)) {
@@ -39,7 +39,7 @@ func (m *machine) examineAuth(context.Context) *Check {
 }
 
 // paidBy says in words what was found.
-func paidBy(found *claudecell.Finding) string {
+func describeCredentials(found *claudecell.Finding) string {
 	where := ""
 	if found.Source == claudecell.SourceHostSettings {
 		where = " in the settings of the CLI"

@@ -110,7 +110,7 @@ func (m *machine) examineNode(ctx context.Context) *Check {
 	c := &Check{State: stateOK, Version: version, Detail: version + ", which runs the CLI's script"}
 	if err != nil || n < oldestNode {
 		c.State, c.Fix = stateBroken, fix
-		c.Detail = fmt.Sprintf("node says %.40q, and the CLI's script needs %d or newer", version, oldestNode)
+		c.Detail = fmt.Sprintf("the version of node is %.40q, and the CLI's script needs %d or newer", version, oldestNode)
 	}
 	return c
 }

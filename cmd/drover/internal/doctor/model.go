@@ -65,7 +65,7 @@ func (m *machine) examineModel(ctx context.Context) *Check {
 		c.State = stateBroken
 		c.Detail, c.Fix = m.unreachable(endpoint, proxy, err)
 	case status == http.StatusProxyAuthRequired:
-		c.State, c.Detail = stateBroken, endpoint.Host+" is not reached: who asks is not known"+through(proxy)
+		c.State, c.Detail = stateBroken, endpoint.Host+" is not reached: authentication required"+through(proxy)
 		c.Fix = []string{"export " + proxyVariable(endpoint) + "=http://user:…@proxy:port"}
 	case status >= 500:
 		c.State, c.Detail = stateWarning, fmt.Sprintf("%s%s answers with status %d", endpoint, through(proxy), status)
@@ -82,7 +82,7 @@ func endpointOf(base string) (*url.URL, error) {
 	}
 	u, err := url.Parse(base)
 	if err != nil || u.Hostname() == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return nil, errors.New("ANTHROPIC_BASE_URL is no address that begins with http:// or https:// and a host")
+		return nil, errors.New("ANTHROPIC_BASE_URL is not an address that begins with http:// or https:// and a host")
 	}
 	return &url.URL{Scheme: u.Scheme, Host: u.Host}, nil
 }

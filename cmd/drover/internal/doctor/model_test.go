@@ -68,10 +68,10 @@ func TestDoctorOnEndpointsThatFail(t *testing.T) {
 		{"closed", closed.URL, "cannot connect to " + strings.TrimPrefix(closed.URL, "http://") + ": "},
 		{"no TLS", strings.Replace(plain.URL, "http:", "https:", 1), "it does not speak TLS"},
 		{"neither TLS nor HTTP", "https" + strings.TrimPrefix(babblingListener(t), "http"), "what it speaks is not TLS"},
-		{"no host", "http://", "ANTHROPIC_BASE_URL is no address"},
-		{"no scheme", "127.0.0.1:80", "ANTHROPIC_BASE_URL is no address"},
-		{"no valid host", "http://a%zzb", "ANTHROPIC_BASE_URL is no address"},
-		{"broken", "http://[::1", "ANTHROPIC_BASE_URL is no address"},
+		{"no host", "http://", "ANTHROPIC_BASE_URL is not an address"},
+		{"no scheme", "127.0.0.1:80", "ANTHROPIC_BASE_URL is not an address"},
+		{"no valid host", "http://a%zzb", "ANTHROPIC_BASE_URL is not an address"},
+		{"broken", "http://[::1", "ANTHROPIC_BASE_URL is not an address"},
 		{"silent", silentListener(t), "no answer from 127.0.0.1"},
 		{"rude", rude, "cannot connect to " + strings.TrimPrefix(rude, "http://") + ": it hung up without an answer"},
 		{"unknown name", "http://model.invalid", "the name model.invalid does not resolve"},
@@ -252,7 +252,7 @@ func TestDoctorOnAProxyThatAsksForAName(t *testing.T) {
 	d := healthy(t)
 	d.setenv("ANTHROPIC_BASE_URL", "http://model.invalid")
 	d.dial.proxy = http.ProxyURL(address)
-	got := examined(t, d, stateBroken, "who asks is not known through the proxy "+address.Host)
+	got := examined(t, d, stateBroken, "authentication required through the proxy "+address.Host)
 	if len(got.Fix) != 1 || !strings.HasPrefix(got.Fix[0], "export HTTP_PROXY=") {
 		t.Errorf("fixes %q, want the variable of this proxy", got.Fix)
 	}

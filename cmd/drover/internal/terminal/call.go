@@ -161,7 +161,7 @@ func (c *call) row(p event.ToolResult, output string) row {
 	case p.Status == event.ToolCancelled:
 		r.mark, r.tone = "stopped", toneBad
 	case p.Status != event.ToolSuccess:
-		r.mark, r.tone, r.because = "failed", toneBad, cmp.Or(failureLine(failure), "it does not say why")
+		r.mark, r.tone, r.because = "failed", toneBad, cmp.Or(failureLine(failure), "no reason given")
 	case c.answer:
 		r.figures = "accepted"
 	default:

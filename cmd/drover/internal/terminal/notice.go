@@ -50,7 +50,7 @@ func (l *lines) notice(r row, p event.Payload) []row {
 // A task is something that the agent runs in the background.
 type task struct {
 	description string
-	told        bool // that it is in the background
+	announced        bool // that it is in the background
 }
 
 // task tells of a task that goes on in the background, and of its end. One that a call waits for is
@@ -63,9 +63,9 @@ func (l *lines) task(r row, p claudecode.Task) []row {
 	}
 	t.description = cmp.Or(t.description, p.Description)
 	r.what, r.subject = "task", cmp.Or(t.description, p.ID)
-	begins := p.Background && !t.told
+	begins := p.Background && !t.announced
 	switch {
-	case p.State == claudecode.TaskEnded && (t.told || !slices.ContainsFunc(l.order, func(c *call) bool { return c.id == p.ToolUseID })):
+	case p.State == claudecode.TaskEnded && (t.announced || !slices.ContainsFunc(l.order, func(c *call) bool { return c.id == p.ToolUseID })):
 		delete(l.tasks, p.ID)
 		r.figures = cmp.Or(p.Status, "over")
 		if p.Status != "completed" {
@@ -75,7 +75,7 @@ func (l *lines) task(r row, p claudecode.Task) []row {
 			r.took = span(time.Duration(p.DurationMS) * time.Millisecond)
 		}
 	case begins:
-		t.told = true
+		t.announced = true
 		r.figures = "goes on in the background"
 	default:
 		return nil

@@ -19,7 +19,7 @@ import (
 
 var _ gate.Approver = (*live)(nil)
 
-var errClosed = errors.New("drover: the terminal is no longer asked")
+var errClosed = errors.New("drover: the terminal is closed")
 
 // Approve asks in the status line, one question at a time, and waits for a key. A key counts only once
 // the question has been there for as long as it takes to see it, which is when the choices appear: one
