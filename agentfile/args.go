@@ -31,7 +31,7 @@ type Arg struct {
 // Required reports whether a value has to be given.
 func (a Arg) Required() bool { return a.Default == nil }
 
-// Usage says what the argument takes, and what it means.
+// Usage describes the type and the meaning of the argument.
 func (a Arg) Usage() string {
 	text := a.kind()
 	if len(a.Enum) > 0 {
@@ -61,7 +61,7 @@ func (a Arg) choices() []string {
 	return all
 }
 
-// plain is a JSON scalar as it stands in a text.
+// plain returns a JSON scalar as text.
 func plain(value json.RawMessage) string {
 	if n := len(value); n >= 2 && value[0] == '"' && value[n-1] == '"' && bytes.IndexByte(value, '\\') < 0 {
 		return string(value[1 : n-1]) // most of them, and a file may have thousands
@@ -116,19 +116,19 @@ func (a Arg) fits(value json.RawMessage) error {
 	return err
 }
 
-// values are the values of all arguments. The error names everything that is missing, unknown or wrong, and
-// says what it is for.
+// values returns the values of all arguments. The error lists all that are missing, unknown or invalid, with
+// their usage.
 func (f *File) values(given map[string]string) (map[string]string, error) {
 	all := map[string]string{}
 	var wrong []string
 	for _, name := range slices.Sorted(maps.Keys(f.Args)) {
 		arg := f.Args[name]
-		value, said := given[name]
-		if !said && arg.Required() {
+		value, set := given[name]
+		if !set && arg.Required() {
 			wrong = append(wrong, fmt.Sprintf("%s is missing (%s)", name, arg.Usage()))
 			continue
 		}
-		if !said {
+		if !set {
 			value = plain(arg.Default)
 		}
 		text, err := arg.read(value)

@@ -22,7 +22,7 @@ import (
 	"github.com/drover-agents/drover/tool"
 )
 
-// check finds what fits the schema and has no meaning all the same.
+// check finds values that fit the schema and are still invalid.
 func (f *File) check(found *problems) {
 	f.checkArgs(found)
 	f.checkSections(found, "/sections", f.Sections)
@@ -105,7 +105,7 @@ func dollars(list []Section) int {
 }
 
 // checkTools finds names that differ from those of tools in capitals alone: they would leave the agent
-// without the tool, or a tool without its rule, and nobody is told.
+// without the tool, or a tool without its rule, and no error would follow.
 func (f *File) checkTools(found *problems) {
 	for pointer, names := range map[string][]string{
 		"/tools/allow": f.Tools.Allow, "/tools/deny": f.Tools.Deny,
@@ -163,7 +163,7 @@ func (f *File) checkRules(found *problems) {
 	}
 }
 
-// target is where a mount lies in the workspace.
+// target is the path of a mount in the workspace.
 func (m Mount) target() string {
 	if m.As != "" {
 		return path.Clean(m.As)
@@ -298,12 +298,12 @@ func (f *File) checkCompletion(found *problems) {
 }
 
 func (f *File) checkFeedback(found *problems) {
-	told := false
+	reported := false
 	for i, b := range f.Feedback {
-		if b.Deadline > 0 && told {
+		if b.Deadline > 0 && reported {
 			found.add(at("/feedback", i)+"/deadline", "the remaining time is reported already", "leave one of the two out")
 		}
-		told = told || b.Deadline > 0
+		reported = reported || b.Deadline > 0
 		if b.OnFileCreated != "" && !filepath.IsLocal(filepath.FromSlash(b.OnFileCreated)) {
 			found.add(at("/feedback", i)+"/onFileCreated", "it is outside of the folder that the agent works in", "write a relative path")
 		}

@@ -14,8 +14,8 @@ import (
 // Version is the version of the format.
 const Version = 1
 
-// A File is an agent. Make one with [Parse] or [Load]; the fields are those of the format, and what each
-// of them means is said in its [Schema].
+// A File is an agent. Make one with [Parse] or [Load]. The fields are those of the format; its [Schema]
+// describes each.
 type File struct {
 	Version     int    `json:"version"`
 	Namespace   string `json:"namespace"`
@@ -41,8 +41,8 @@ type File struct {
 	Completion Completion        `json:"completion"`
 	Feedback   []Feedback        `json:"feedback"`
 
-	// Roots are folders beside that of the file from which mounts, skills and schemas may come. They are no
-	// part of the format: a file cannot allow itself anything.
+	// Roots are more folders from which mounts, skills and schemas may come. They are not part of the
+	// format: a file cannot give itself access.
 	Roots []string `json:"-"`
 
 	path string // of the file
@@ -105,7 +105,7 @@ type Server struct {
 	Timeout Duration          `json:"timeout"`
 }
 
-// A Policy says which calls are made.
+// A Policy sets which calls are allowed.
 type Policy struct {
 	Mode            gate.Mode           `json:"mode"`
 	FileWrite       gate.Level          `json:"fileWrite"`
@@ -150,14 +150,14 @@ type Network struct {
 	Localhost bool     `json:"localhost"`
 }
 
-// Completion says when the task is done.
+// Completion defines when the task is complete.
 type Completion struct {
 	Files   []string `json:"files"`
 	Command []string `json:"command"`
 	Rounds  int      `json:"rounds"`
 }
 
-// Feedback is what the agent is told while it works, and when.
+// Feedback is a text that the agent gets while it works, with its trigger.
 type Feedback struct {
 	Text          string   `json:"text"`
 	Severity      string   `json:"severity"`

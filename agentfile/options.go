@@ -18,7 +18,7 @@ import (
 	"github.com/drover-agents/drover/workspace"
 )
 
-// Options are what the file says about an evaluation of its prompt. The time limit begins now.
+// Options returns the options of the file for an evaluation of its prompt. The time limit begins now.
 func (f *File) Options() *drover.Options {
 	o := &drover.Options{
 		Settings: agent.Settings{
@@ -41,8 +41,8 @@ func (f *File) Options() *drover.Options {
 	return o
 }
 
-// allowed are the tools that there are. Those by which hidden sections are opened and skills are read are no
-// choice: the prompt speaks of them.
+// allowed lists the allowed tools. It always has the tools that open hidden sections and read skills: the
+// prompt names them.
 func (f *File) allowed() []string {
 	list := slices.Clone(f.Tools.Allow)
 	if list != nil && hides(f.Sections) {
@@ -72,7 +72,7 @@ func (f *File) policies() []gate.Policy {
 	return all
 }
 
-// checker is nil where nothing is said about the end.
+// checker is nil without a completion rule.
 func (f *File) checker() guard.Checker {
 	var all []guard.Checker
 	if len(f.Completion.Files) > 0 {
@@ -90,7 +90,7 @@ func (f *File) checker() guard.Checker {
 	return guard.AllOf(all...)
 }
 
-// FeedbackRules are the feedback of the file for a run with a deadline.
+// FeedbackRules returns the feedback of the file for a run with a deadline.
 func (f *File) FeedbackRules(d guard.Deadline) []guard.FeedbackRule {
 	var rules []guard.FeedbackRule
 	for i, b := range f.Feedback {
@@ -104,7 +104,7 @@ func (f *File) FeedbackRules(d guard.Deadline) []guard.FeedbackRule {
 	return rules
 }
 
-// Workspace says what the agent works on, or is nil where the file has no mounts. It fails if a mount leads
+// Workspace returns the options of the workspace, or nil where the file has no mounts. It fails if a mount leads
 // out of the folder of the file and of [File.Roots].
 func (f *File) Workspace() (*workspace.Options, error) {
 	if len(f.Mounts) == 0 {

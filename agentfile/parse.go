@@ -41,7 +41,7 @@ func Load(path string) (*File, error) {
 }
 
 // Parse reads an agent: YAML, of which JSON is a part. name is the path of its file, which need not exist;
-// nothing but data is read. The error joins values of type [*Problem], one for each thing that is wrong.
+// nothing but data is read. The error joins values of type [*Problem], one for each problem.
 func Parse(data []byte, name string) (*File, error) {
 	body, problem := document(data)
 	if problem != nil {
@@ -115,7 +115,7 @@ func errEmpty() *Problem {
 	return &Problem{Line: 1, Column: 1, Reason: "the file is empty", Next: "begin it with version: 1"}
 }
 
-// unparsed is the problem of a file that is no YAML, or too much of it.
+// unparsed is the problem of a file that is not YAML, or too large.
 func unparsed(err error) *Problem {
 	p := &Problem{Line: 1, Column: 1, Reason: err.Error(), Next: "fix the YAML here", Err: err}
 	if known, ok := errors.AsType[*plainfile.YAMLError](err); ok {

@@ -19,7 +19,7 @@ func (f *File) resolve(path string) (string, error) {
 	return filepath.Join(root, rel), err
 }
 
-// find is resolve that tells which of the allowed folders the path leads into.
+// find is resolve, and also returns the allowed folder that the path leads into.
 func (f *File) find(path string) (root, rel string, err error) {
 	if !filepath.IsAbs(path) {
 		path = filepath.Join(f.Dir(), filepath.FromSlash(path))
@@ -55,7 +55,7 @@ func realPath(path string) (string, error) {
 	return filepath.EvalSymlinks(path)
 }
 
-// read reads a file that the agent's file names. What becomes a link meanwhile does not lead out.
+// read reads a file that the agent's file names. A link that is made meanwhile does not lead out.
 func (f *File) read(path string) ([]byte, error) {
 	dir, rel, err := f.find(path)
 	if err != nil {

@@ -12,21 +12,21 @@ import (
 	"github.com/drover-agents/drover/advice"
 )
 
-// A Problem is one thing that is wrong in a file. Functions that find several join them.
+// A Problem is one mistake in a file. Functions that find several join them.
 type Problem struct {
 	// File is the name of the file.
 	File string
 	// Line and Column count from 1.
 	Line, Column int
-	// Key leads to the value: "sections[0].text". It is empty where the whole file is meant.
+	// Key leads to the value: "sections[0].text". It is empty for a problem of the whole file.
 	Key string
-	// Reason says what is wrong, and Next what to do.
+	// Reason is the problem, and Next the advice.
 	Reason, Next string
-	// Err is what went wrong underneath. It may be nil.
+	// Err is the underlying error. It may be nil.
 	Err error
 }
 
-// Error gives "review.yaml:3:5: sections[0].text: reason".
+// Error returns "review.yaml:3:5: sections[0].text: reason".
 func (p *Problem) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s:%d:%d: ", p.File, p.Line, p.Column)
@@ -42,7 +42,7 @@ func (p *Problem) Advice() string { return cmp.Or(advice.Of(p.Err), p.Next) }
 // Unwrap returns the cause.
 func (p *Problem) Unwrap() error { return p.Err }
 
-// problems collects what is wrong in one file.
+// problems collects the problems of one file.
 type problems struct {
 	file string
 	tree *tree
@@ -59,7 +59,7 @@ func (p *problems) add(pointer, reason, next string) { _ = p.note(pointer, reaso
 // fail notes an error about such a value.
 func (p *problems) fail(pointer string, err error) { p.note(pointer, err.Error(), "").Err = err }
 
-// note is add for those who know more about the problem.
+// note is add, and returns the problem so that the caller can add details.
 func (p *problems) note(pointer, reason, next string) *Problem {
 	if p.full() {
 		p.more++
@@ -74,7 +74,7 @@ func (p *problems) note(pointer, reason, next string) *Problem {
 // full reports whether no more problems are reported.
 func (p *problems) full() bool { return len(p.all) >= maxProblems }
 
-// join is all problems in the order of their places, or nil.
+// join returns all problems in the order of their positions, or nil.
 func (p *problems) join() error {
 	slices.SortStableFunc(p.all, func(a, b *Problem) int {
 		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))

@@ -15,7 +15,7 @@ import (
 	"github.com/drover-agents/drover/schema"
 )
 
-// Prompt is the prompt of the agent with values for its arguments, and with more sections at its end. It
+// Prompt returns the prompt of the agent with values for its arguments, and with more sections at its end. It
 // reads the skills and the schema that the file names. An error about the values wraps [ErrArgs]; others
 // join values of type [*Problem].
 func (f *File) Prompt(args map[string]string, more ...*prompt.Section) (*prompt.Prompt[prompt.JSON], error) {
@@ -36,7 +36,7 @@ func (f *File) Prompt(args map[string]string, more ...*prompt.Section) (*prompt.
 	return tmpl.Bind()
 }
 
-// A builder makes the template of a prompt, and collects what is wrong.
+// A builder makes the template of a prompt, and collects problems.
 type builder struct {
 	problems
 	f      *File
@@ -53,7 +53,7 @@ func (f *File) builder(values map[string]string) *builder {
 	return &builder{problems: problems{file: f.path, tree: f.tree}, f: f, values: values, pointers: map[string]string{}, loaded: map[string]*prompt.Skill{}}
 }
 
-// template is nil if something is wrong.
+// template returns nil after a problem.
 func (b *builder) template(more ...*prompt.Section) *prompt.Template[prompt.JSON] {
 	d := prompt.Definition{
 		Namespace: b.f.Namespace, Key: b.f.Key, Name: b.f.Name, Output: b.output(),
@@ -169,7 +169,7 @@ func (b *builder) output() *schema.Schema {
 	return s
 }
 
-// misfit tells what is wrong with a schema, at its place if the schema stands in the file.
+// misfit reports the problem of a schema, with its position if the schema is in the file.
 func (b *builder) misfit(pointer string, err error) {
 	reason := err.Error()
 	if place, ok := errors.AsType[*schema.PlaceError](err); ok && pointer == "/output/schema" {
@@ -178,9 +178,9 @@ func (b *builder) misfit(pointer string, err error) {
 	b.note(pointer, "it is no JSON Schema for an answer: "+reason, "fix it; the smallest one is {type: object}").Err = err
 }
 
-// defined tells what a definition has wrong, at the places of the file.
+// defined reports the problems of a definition, with their positions in the file.
 func (b *builder) defined(err error) {
-	if err == nil || len(b.all) > 0 { // what is wrong already may have caused it
+	if err == nil || len(b.all) > 0 { // an earlier problem may have caused it
 		return
 	}
 	all := []error{err}

@@ -18,12 +18,12 @@ import (
 //go:embed schema.json
 var schemaText []byte
 
-// Schema is the JSON Schema of the format, as schema.json of this package has it.
+// Schema returns the JSON Schema of the format: schema.json of this package.
 func Schema() json.RawMessage { return slices.Clone(schemaText) }
 
 var compiled = sync.OnceValue(func() *schema.Schema { return schema.MustParse(string(schemaText)) })
 
-// validate checks a tree against the schema, and says what each place is for.
+// validate checks a tree against the schema. Its advice describes the value that is expected.
 func validate(t *tree, found *problems) {
 	err := compiled().Validate(t.json)
 	violations, ok := errors.AsType[*schema.ValidationError](err)
@@ -36,7 +36,7 @@ func validate(t *tree, found *problems) {
 	}
 	for _, v := range violations.Violations {
 		switch {
-		case t.refused[v.Pointer]: // it was told already
+		case t.refused[v.Pointer]: // it was reported already
 		case found.full():
 			found.more++
 		default:
@@ -84,7 +84,7 @@ func walk(pointer string, value any, visit func(pointer string, value any)) {
 	}
 }
 
-// reasonOf says in words for people what is wrong with a place.
+// reasonOf states the problem of a value in words for people.
 func reasonOf(v schema.Violation) string {
 	switch {
 	case v.Keyword == "additionalProperties":
@@ -99,7 +99,7 @@ func reasonOf(v schema.Violation) string {
 	return strings.ReplaceAll(v.Message, "property", "key")
 }
 
-// adviceFor says what to do about a violation: which keys there are, or what the place is for.
+// adviceFor returns the advice about a violation: the known keys, or the description of the value.
 func adviceFor(v schema.Violation) string {
 	here := hintAt(v.Pointer)
 	switch v.Keyword {
@@ -119,7 +119,7 @@ func adviceFor(v schema.Violation) string {
 	return "fix it: " + here.Description
 }
 
-// known says which keys there are in place of one that is not known.
+// known returns the valid keys as advice about an unknown one.
 func known(pointer string) string {
 	key := steps(pointer)
 	names := slices.Sorted(maps.Keys(hintAt(parent(pointer)).Properties))
@@ -132,7 +132,7 @@ func known(pointer string) string {
 
 func parent(pointer string) string { return pointer[:max(strings.LastIndexByte(pointer, '/'), 0)] }
 
-// A hint is what the schema says about a place.
+// A hint is the part of the schema that describes a value.
 type hint struct {
 	Description          string          `json:"description"`
 	Ref                  string          `json:"$ref"`
@@ -151,7 +151,7 @@ var hints = sync.OnceValue(func() hint {
 	return all
 })
 
-// hintAt is what the schema says about the value to which a pointer leads.
+// hintAt returns the hint of the value to which a pointer leads.
 func hintAt(pointer string) hint {
 	now := hints()
 	for _, step := range steps(pointer) {
@@ -171,11 +171,11 @@ func (h hint) below(step string) hint {
 		_ = json.Unmarshal(h.AdditionalProperties, &next) // false and nothing have no hint
 	}
 	if name, is := strings.CutPrefix(next.Ref, "#/$defs/"); is {
-		said, ref := next.Description, next.Ref
+		description, ref := next.Description, next.Ref
 		next = hints().Defs[name]
 		next.Ref = ref
-		if said != "" {
-			next.Description = said
+		if description != "" {
+			next.Description = description
 		}
 	}
 	return next

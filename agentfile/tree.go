@@ -14,14 +14,14 @@ import (
 	"github.com/goccy/go-yaml/token"
 )
 
-// A tree is a document as JSON, and where in the file each of its values is.
+// A tree is a document as JSON, with the position of each value in the file.
 type tree struct {
 	json      json.RawMessage
 	positions map[string]valuePosition // by JSON pointer
 	refused   map[string]bool          // pointers to what could not be read
 }
 
-// A place is that of a value. That of a property is where its key stands.
+// A valuePosition is the position of a value in the file. That of a property is the position of its key.
 type valuePosition struct {
 	line, column int
 	// textLine and textIndent are where the first line of a block of text begins. They are zero for other
@@ -29,7 +29,7 @@ type valuePosition struct {
 	textLine, textIndent int
 }
 
-// position is the place of a value, or of the nearest one around it that is in the file.
+// position returns the position of a value, or of the nearest one around it that is in the file.
 func (t *tree) position(pointer string) (line, column int) {
 	for {
 		if at, ok := t.positions[pointer]; ok {
@@ -42,7 +42,7 @@ func (t *tree) position(pointer string) (line, column int) {
 	}
 }
 
-// A grower makes a tree of a document, and collects what a file may not have.
+// A grower makes a tree of a document, and collects what a file must not have.
 type grower struct {
 	problems
 	out bytes.Buffer

@@ -14,7 +14,7 @@ import (
 // initializeReply is what hosts read of the answer to their handshake.
 const initializeReply = `{"commands":[],"agents":[],"output_style":"default","available_output_styles":["default"],"models":[],"account":{},"pid":1,"hooks_applied":true,"hook_on_failure_supported":true,"claude_code_version":"` + corpus.Version + `"}`
 
-// startDelay stands for the start of the CLI, which takes far longer. One of the clients
+// startDelay replaces the start of the CLI, which takes far longer. One of the clients
 // loses an answer that comes at once; no measurement begins before it.
 const startDelay = 10 * time.Millisecond
 

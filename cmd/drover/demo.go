@@ -76,7 +76,7 @@ type demo struct {
 	record  *record
 }
 
-// guarded ends the demo when nobody can be shown anything.
+// guarded ends the demo when the output is lost.
 func (d *demo) guarded(parent context.Context, out io.Writer) error {
 	ctx, cancel := context.WithCancelCause(parent)
 	defer cancel(nil)
@@ -119,7 +119,7 @@ func (d *demo) run(ctx context.Context) (err error) {
 	return d.review(ctx, adapter)
 }
 
-// introduce says what is about to happen.
+// introduce prints the set-up, the model, the task and the limits.
 func (d *demo) introduce(ready agent.Readiness) {
 	state := strings.ReplaceAll(string(ready.State), string(agent.StateReady), "ok")
 	fmt.Fprintf(d.out, "set-up    claude %s  %s\n", ready.Version, state)
@@ -168,7 +168,7 @@ func (d *demo) review(ctx context.Context, adapter agent.Adapter) error {
 			display.Show(e)
 		}
 	}
-	display.Close() // before anything else is said
+	display.Close() // before anything else is printed
 	resp, err := run.Response()
 	if err != nil && !began { // there is nothing to look at
 		return err
@@ -191,7 +191,7 @@ func (d *demo) options(approver gate.Approver) *root.Options {
 			Tools:       []string{"Read", "Write", "Grep", "Glob", "Bash", "count_lines"},
 			Permissions: &gate.Permissions{FileWrite: gate.LevelDeny, ShellExecute: gate.LevelAllow, NetworkAccess: gate.LevelDeny},
 			Budget:      &guard.Budget{MaxCostUSD: demoUSD, MaxTotalTokens: demoTokens},
-			PartialText: approver != nil, // somebody watches
+			PartialText: approver != nil, // a person watches
 		},
 		Deadline:   guard.FromNow(demoTime),
 		Approver:   approver,
@@ -200,20 +200,20 @@ func (d *demo) options(approver gate.Approver) *root.Options {
 	}
 }
 
-// envDemo says who answers in the demo: "script", or nothing for whom the environment has.
+// envDemo chooses the model of the demo: "script", or empty for the one of the environment.
 const envDemo = "DROVER_DEMO"
 
-// A demoModel is who answers.
+// A demoModel is the model of the demo.
 type demoModel struct {
-	// says who it is, and how to have the other one.
+	// description names it, and how to get the other one.
 	description string
-	// upstream is the script. Nil is the model that auth pays for.
+	// upstream is the script. Nil means the model of auth.
 	upstream gateway.Upstream
 	auth     isolation.Auth
 	close    func() error
 }
 
-// chooseDemoModel takes the model that the environment has, or else the script.
+// chooseDemoModel chooses the model of the environment, or else the script.
 func chooseDemoModel(scripted bool, p project) (*demoModel, error) {
 	switch said := os.Getenv(envDemo); said {
 	case "":
@@ -235,20 +235,20 @@ func chooseDemoModel(scripted bool, p project) (*demoModel, error) {
 	return &demoModel{description: describeCredentials(found), auth: isolation.Auth{Only: found.Mode}, close: func() error { return nil }}, nil
 }
 
-// environmentPays finds what the variables of this process pay with.
+// findCredentials finds the credentials in the variables of this process.
 func (p project) findCredentials() (*claudecell.Finding, error) {
 	return claudecell.Authenticate(&isolation.Isolation{Host: p.host()})
 }
 
-// host is this machine, but for the settings and the login of its claude: the demo says who answers, and they
-// could have somebody else do so.
+// host is this machine without the settings and the login of its claude: they could choose another model than
+// the one that the demo prints.
 func (p project) host() isolation.Host {
 	none := filepath.Join(p.dir, "settings") // which is not there, and where the agent can put nothing
 	environ := append(os.Environ(), "CLAUDE_CONFIG_DIR="+none)
 	return isolation.Host{Environ: func() []string { return environ }}
 }
 
-// scriptedSince says why there is no model, and how to have one.
+// scriptedSince states why there is no model, and how to get one.
 func scriptedSince(bad *isolation.AuthError) string {
 	for _, name := range slices.Concat(credentialNames, cloudNames) {
 		if os.Getenv(name) != "" {
@@ -267,7 +267,7 @@ func describeCredentials(found *claudecell.Finding) string {
 }
 
 // startScript has the script answer, on loopback.
-func (p project) startScript(says string) (*demoModel, error) {
+func (p project) startScript(description string) (*demoModel, error) {
 	text, err := demoFiles.ReadFile("demo/model.yaml")
 	if err != nil {
 		return nil, err
@@ -284,10 +284,10 @@ func (p project) startScript(says string) (*demoModel, error) {
 	if err != nil {
 		return nil, errors.Join(err, server.Close())
 	}
-	return &demoModel{description: says, upstream: upstream, close: server.Close}, nil
+	return &demoModel{description: description, upstream: upstream, close: server.Close}, nil
 }
 
-// A record is what is kept of the demo.
+// A record is the recording of the demo.
 type record struct {
 	session *session.Session
 	dir     string
@@ -299,7 +299,7 @@ const (
 	transcriptFile = "transcript.jsonl"
 )
 
-// newRecord makes a folder for what happens.
+// newRecord makes a folder for the recording.
 func newRecord() (*record, error) {
 	r, err := openRecord()
 	if err != nil {
@@ -340,7 +340,7 @@ func (r *record) options() *root.TranscriptOptions {
 	return &root.TranscriptOptions{File: filepath.Join(r.dir, transcriptFile)}
 }
 
-// tell says what there is to know after a run. There is no response if it failed.
+// print prints the cost, the events and the files of a run. resp is nil if it failed.
 func (r *record) print(w io.Writer, resp *root.Response[review], m *demoModel) {
 	fmt.Fprintln(w)
 	if resp != nil {
@@ -358,7 +358,7 @@ func (r *record) print(w io.Writer, resp *root.Response[review], m *demoModel) {
 	fmt.Fprintf(w, "         look at it: jq -c '.event // empty' %s\n", shellWord(filepath.Join(r.dir, sessionFile)))
 }
 
-// tellEvents says how many events of each kind there were, the most frequent first.
+// printEvents prints the number of events of each kind, the most frequent first.
 func (r *record) printEvents(w io.Writer) {
 	counts, all := map[event.Kind]int{}, 0
 	for e := range r.session.Events() {
@@ -378,7 +378,7 @@ func (r *record) printEvents(w io.Writer) {
 	}
 }
 
-// shellWord is a path as a shell has to be told it.
+// shellWord quotes a path for a shell.
 func shellWord(path string) string {
 	if strings.ContainsAny(path, " '\"$\\") {
 		return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'"

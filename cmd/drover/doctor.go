@@ -15,7 +15,7 @@ import (
 	"github.com/drover-agents/drover/cmd/drover/internal/terminal"
 )
 
-// doctorWait bounds all checks together: nobody waits longer for a diagnosis.
+// doctorWait bounds all checks together.
 const doctorWait = 5 * time.Second
 
 func newDoctorCommand() *cobra.Command {

@@ -25,8 +25,7 @@ const (
 	exitInterrupted = 130 // stopped by a signal
 )
 
-// An ending is an error that knows the exit code it leads to. Without a cause there is nothing left to
-// say.
+// An ending is an error with its exit code. Without a cause nothing is printed.
 type ending struct {
 	code  int
 	cause error
@@ -54,7 +53,7 @@ func noArguments(cmd *cobra.Command, args []string) error {
 	return advice.Wrap(usageError("%s takes no arguments, and there is %q", cmd.CommandPath(), args[0]), "%s --help shows the flags", cmd.CommandPath())
 }
 
-// exitCode tells the user about the error of a command, and returns the exit code of the program.
+// exitCode prints the error of a command, and returns the exit code of the program.
 func exitCode(ctx context.Context, err error, errs io.Writer) int {
 	if err == nil {
 		return 0

@@ -59,7 +59,7 @@ func newCommand() *cobra.Command {
 	return root
 }
 
-// A stopSignal is why a context ended: somebody sent a signal.
+// A stopSignal is the cause of a context that a signal has ended.
 type stopSignal struct{ os.Signal }
 
 func (s stopSignal) Error() string { return fmt.Sprintf("stopped by the signal %q", s.Signal) }
@@ -69,11 +69,11 @@ type killKey struct{}
 // timeToDie is how long a run that is killed may take to give the terminal back and to remove its files.
 const timeToDie = 2 * time.Second
 
-// withSignals ends the context at the first ctrl-C, and closes what killed gives at the second one. One
+// withSignals ends the context at the first ctrl-C, and closes the channel of killed at the second one. One
 // that comes later than timeToDie after that ends the program in any case. Other signals that end
 // programs count in the same way.
 //
-// A broken pipe is no such signal: it is an error of the writer.
+// A broken pipe is not such a signal: it is an error of the writer.
 func withSignals(parent context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(parent)
 	kill, over := make(chan struct{}), make(chan struct{})
@@ -106,16 +106,15 @@ func withSignals(parent context.Context) (context.Context, context.CancelFunc) {
 	}
 }
 
-// stopSignals are the signals that end programs, but for those that this one was told to ignore, as by
-// nohup.
+// stopSignals returns the signals that end programs, without those that this one ignores, as by nohup.
 func stopSignals() []os.Signal {
-	var heard []os.Signal
+	var signals []os.Signal
 	for _, s := range []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP} {
 		if !signal.Ignored(s) {
-			heard = append(heard, s)
+			signals = append(signals, s)
 		}
 	}
-	return heard
+	return signals
 }
 
 // killed is closed when the user does not want to wait for an orderly end. It is nil, and so never

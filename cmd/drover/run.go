@@ -39,7 +39,7 @@ type runOptions struct {
 	timeout   timeLimit
 
 	schemaFile, resume string
-	answer             *schema.Schema // what schemaFile says
+	answer             *schema.Schema // of schemaFile
 	isolation          isolationFlags
 	files              mountFlags
 	file               fileFlags
@@ -60,7 +60,7 @@ type streams struct {
 	out, errs io.Writer
 }
 
-// A guardedWriter tells when nobody can be written to any more. From then on it writes nothing.
+// A guardedWriter reports the first error of its output. From then on it writes nothing.
 type guardedWriter struct {
 	to     io.Writer
 	failed func(error)
@@ -83,7 +83,7 @@ func (w *guardedWriter) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// newAgents are the agents that drover knows. base is for those that are Claude Code.
+// newAgents returns the known agents. base is for those that are Claude Code.
 func newAgents(base *claude.Options, in *isolation.Isolation) (*agent.Registry, error) {
 	return agent.NewRegistry(claudecode.New(base).In(in))
 }
@@ -206,9 +206,9 @@ const runExamples = `  drover run "What does this project do?"
   drover run --resume 2f1c… "And now the tests"
   drover run --model-script script.yaml "Try it without a key"`
 
-// completeRun tells shells what the flags of drover run take.
+// completeRun registers the completions of the flags of drover run.
 func completeRun(cmd *cobra.Command) {
-	cmd.ValidArgsFunction = cobra.NoFileCompletions // nobody can complete a prompt
+	cmd.ValidArgsFunction = cobra.NoFileCompletions // a prompt has no completion
 	for flag, values := range map[string]cobra.CompletionFunc{
 		"agent":     completeAgents,
 		"allow":     completeList(capabilityNames),

@@ -82,7 +82,7 @@ func runAgent(ctx context.Context, o runOptions, s streams) (err error) {
 	o.isolation.warn(s.errs)
 	err = j.run(ctx)
 	if problem := model.problem(); problem != nil && err != nil {
-		return ending{exitError, problem} // it says more than the agent can
+		return ending{exitError, problem} // it has more details than the error of the agent
 	}
 	return err
 }
@@ -170,7 +170,7 @@ func workFolder() (string, error) {
 	return dir, err
 }
 
-// readPrompt reads the prompt from standard input where the flags say so, and checks it.
+// readPrompt reads the prompt from standard input if it is "-", and checks it.
 func (o *runOptions) readPrompt(ctx context.Context, in io.Reader) error {
 	if o.file.path != "" {
 		return nil // it has its own
@@ -248,8 +248,8 @@ func (o *runOptions) readSchema() error {
 	return nil
 }
 
-// adapter finds the agent. Settings and servers of the user are left aside: a run does what its flags
-// say, wherever it is started.
+// adapter finds the agent. Settings and servers of the user are ignored: a run depends on its flags
+// only.
 func (o *runOptions) adapter(in *isolation.Isolation, kept *conversations) (agent.Adapter, error) {
 	makeAgents := o.agents
 	if makeAgents == nil {
@@ -307,7 +307,7 @@ type outputLost struct{ error }
 
 func (e outputLost) Unwrap() error { return e.error }
 
-// told is the error for people.
+// explain returns the error for people.
 func (e outputLost) explain() error {
 	what, next := "the output could not be written", "make room, or send it elsewhere"
 	if errors.Is(e.error, syscall.EPIPE) || errors.Is(e.error, os.ErrClosed) {
@@ -335,7 +335,7 @@ func (j *job) run(parent context.Context) error {
 		if err != nil && seen.done.Status == "" {
 			return err
 		}
-		if err != nil { // the done has told of it
+		if err != nil { // the done event has reported it
 			break
 		}
 		if ctx.Err() != nil {
@@ -343,7 +343,7 @@ func (j *job) run(parent context.Context) error {
 		}
 		seen.event(e)
 	}
-	display.Close()                             // before anything is said on the terminal
+	display.Close()                             // before anything is printed on the terminal
 	if seen.notKept != nil && !j.options.json { // there it is an event
 		report(j.streams.errs, seen.notKept)
 	}
@@ -370,7 +370,7 @@ func (j *job) prompt() (*prompt.Prompt[prompt.JSON], error) {
 	return t.Bind()
 }
 
-// afterEnd calls f when the context ends. What it returns undoes that, or waits for f.
+// afterEnd calls f when the context ends. stop undoes that, or waits for f.
 func afterEnd(ctx context.Context, f func()) (stop func()) {
 	called := make(chan struct{})
 	undo := context.AfterFunc(ctx, func() {
@@ -384,15 +384,15 @@ func afterEnd(ctx context.Context, f func()) (stop func()) {
 	}
 }
 
-// policies are what the flags say besides the permissions.
+// policies are those of the flags besides the permissions.
 func (j *job) policies() []gate.Policy {
-	if f := j.options.file.agent; !j.options.readOnly || f != nil && f.Policy.ReadOnly { // it says so itself
+	if f := j.options.file.agent; !j.options.readOnly || f != nil && f.Policy.ReadOnly { // it has the policy itself
 		return nil
 	}
 	return []gate.Policy{gate.FromRisk(gate.RiskOptions{ReadOnly: true, AgentTools: true})}
 }
 
-// display shows the run as the flags say. In JSON nobody can be asked.
+// display shows the run as the flags choose. With --json there is no approver.
 func (j *job) display(lost func(error)) (terminal.View, gate.Approver) {
 	out := &guardedWriter{to: j.streams.out, failed: lost}
 	if j.options.json {

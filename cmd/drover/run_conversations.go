@@ -29,7 +29,7 @@ type conversations struct {
 	project string
 }
 
-// conversations opens the folder, unless the run has no model to talk of.
+// conversations opens the folder, unless no model answers in the run.
 func (o *runOptions) conversations(model *modelSource) (*conversations, error) {
 	if model.pretended {
 		return &conversations{}, nil

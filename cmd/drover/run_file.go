@@ -23,12 +23,12 @@ import (
 	"github.com/drover-agents/drover/tool"
 )
 
-// fileFlags say which agent is run that is kept as a file.
+// fileFlags choose an agent that is kept as a file.
 type fileFlags struct {
 	path  string
 	args  argList
 	roots pathList
-	// agent is what the file holds. It is nil without one.
+	// agent is the content of the file. It is nil without one.
 	agent *agentfile.File
 	// lowered are the flags whose limits are those of the file.
 	lowered map[string]string
@@ -97,7 +97,7 @@ func (o *runOptions) checkFile() error {
 	return nil
 }
 
-// loadFile reads the agent and lays the flags over what it says. Without -f it does nothing.
+// loadFile reads the agent and applies the flags to it. Without -f it does nothing.
 func (o *runOptions) loadFile() error {
 	if o.file.path == "" {
 		return nil
@@ -150,7 +150,7 @@ func (o *runOptions) filePolicy() agentfile.Policy {
 	return o.file.agent.Policy
 }
 
-// fileLevel is what the file says about a capability.
+// fileLevel is the level of a capability in the file.
 func (o *runOptions) fileLevel(c tool.Capability) gate.Level {
 	p := o.filePolicy()
 	switch c {
@@ -256,13 +256,13 @@ func errUnfinished(f *agentfile.File, found guard.Completion) error {
 		"look at what it has done, give it more completion.rounds, or fix the completion rules")}
 }
 
-// evaluation is what file and flags say together.
+// evaluation returns the options of file and flags together.
 func (j *job) evaluation(ctx context.Context, approver gate.Approver) *root.Options {
 	o, e, f := &j.options, &root.Options{}, j.options.file.agent
 	if f != nil {
 		e = f.Options()
 	}
-	e.Dir, e.Resume, e.PartialText = j.dir, o.resume, approver != nil // somebody watches
+	e.Dir, e.Resume, e.PartialText = j.dir, o.resume, approver != nil // a person watches
 	if j.workspace != nil {
 		e.Workspace = j.workspace.Workspace
 	}
@@ -284,5 +284,5 @@ func (j *job) evaluation(ctx context.Context, approver gate.Approver) *root.Opti
 }
 
 // deadlineGrace is how much later the deadline of the evaluation is than the time limit of the run, which
-// is the one to tell of.
+// is the one to report.
 const deadlineGrace = time.Second

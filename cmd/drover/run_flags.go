@@ -42,7 +42,7 @@ func findCapability(name string) (tool.Capability, error) {
 	return 0, advice.Wrap(fmt.Errorf("there is no capability %q", name), "choose among %s", strings.Join(capabilityNames(), ", "))
 }
 
-// permissionFlags collect the mode, and what the three other flags say, each capability once.
+// permissionFlags collect the mode, and the capabilities of the three other flags, each once.
 type permissionFlags struct {
 	mode permissionMode
 	said map[tool.Capability]string // the flag that names it
@@ -67,7 +67,7 @@ var levels = map[string]gate.Level{"allow": gate.LevelAllow, "ask": gate.LevelAs
 
 func (p *permissionFlags) flag(name string) *permissionFlag { return &permissionFlag{name, p} }
 
-// level is what was said about a capability.
+// level is the level of a capability.
 func (p *permissionFlags) level(c tool.Capability) gate.Level { return levels[p.said[c]] }
 
 // A permissionFlag is --allow, --ask or --deny.
@@ -112,7 +112,7 @@ func (f *permissionFlag) Set(value string) error {
 	return nil
 }
 
-// A toolList is a list of tool names. Nil means that nothing was said.
+// A toolList is a list of tool names. Nil means that the flag is not set.
 type toolList []string
 
 func (l *toolList) Type() string   { return "names" }
@@ -136,7 +136,7 @@ func (l *toolList) Set(value string) error {
 }
 
 // spelling is the name of a tool that differs from this one in capitals alone. Without it such a
-// mistake leaves the agent without tools, and nobody is told.
+// mistake leaves the agent without tools, and no error follows.
 func spelling(name string) string {
 	name, _, _ = strings.Cut(name, "(")
 	if _, known := catalogue.Tools().Native(name); known {
@@ -260,23 +260,23 @@ func unlessZero[T comparable](v T) string {
 // goWords map the flag package's errors about invalid values to the words of the user.
 var goWords = []struct {
 	found *regexp.Regexp
-	said  string
+	with  string
 }{
 	{regexp.MustCompile(`strconv\.ParseBool: .*`), "it is neither true nor false"},
 	{regexp.MustCompile(`time: .*`), "it is not a time: give a number and a unit, like 5s"},
 }
 
-// flagError says in words of people what is wrong with the flags.
+// flagError states an error of the flags in words for people.
 func flagError(cmd *cobra.Command, err error) error {
 	text := err.Error()
 	for _, words := range goWords {
-		text = words.found.ReplaceAllString(text, words.said)
+		text = words.found.ReplaceAllString(text, words.with)
 	}
 	next := cmp.Or(advice.Of(err), cmd.CommandPath()+" --help shows the flags")
 	return advice.Wrap(usageError("%s", text), "%s", next)
 }
 
-// refuseUnknown has what is unknown be an error where it would be answered with the help and success.
+// refuseUnknown makes an unknown argument of help and completion an error, not a success that prints the help.
 func refuseUnknown(root *cobra.Command) {
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd()

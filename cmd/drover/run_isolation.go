@@ -87,7 +87,7 @@ func (f *isolationFlags) contains() bool {
 // A levelFlag is an isolation level, by name.
 type levelFlag isolation.Level
 
-// oldLevels are names of earlier versions, and what they are called now.
+// oldLevels maps names of earlier versions to the present ones.
 var oldLevels = map[string]isolation.Level{"process": isolation.LevelHost, "none": isolation.LevelHost}
 
 func (l *levelFlag) Type() string   { return "name" }
@@ -106,7 +106,7 @@ func (l *levelFlag) Set(value string) error {
 	return nil
 }
 
-// A pathList is a list of paths or hosts, one for each time that the flag is said.
+// A pathList is a list of paths or hosts, one for each use of the flag.
 type pathList []string
 
 func (l *pathList) Type() string   { return "path" }
@@ -122,7 +122,7 @@ func (l *pathList) Set(value string) error {
 	return nil
 }
 
-// A domainList is a [pathList] of hosts, of which several may be said at once.
+// A domainList is a [pathList] of hosts. One use of the flag can have several, separated by commas.
 type domainList struct{ *pathList }
 
 func (domainList) Type() string { return "host" }
@@ -175,7 +175,7 @@ func (p *processes) kill() {
 	}
 }
 
-// checkHost refuses what is not a host that tools may be let reach.
+// checkHost refuses a name that cannot be a host for tools.
 func checkHost(host string) error {
 	err := proxy.Policy{Domains: []string{host}}.Validate()
 	if err == nil {
@@ -186,7 +186,7 @@ func checkHost(host string) error {
 }
 
 // checkNetwork refuses an agent file that lets tools reach this machine or the network around it, unless the
-// command line says the same. Names lead to public addresses only: the proxy sees to that.
+// command line allows the same. Names lead to public addresses only: the proxy checks that.
 func (o *runOptions) checkNetwork(f *agentfile.File) error {
 	if f.Isolation.Network.Localhost && !o.isolation.localhost {
 		return advice.Wrap(usageError("%s lets tools reach servers on this machine", f.Path()), "say --allow-localhost if you trust the file")
@@ -206,8 +206,8 @@ func (o *runOptions) checkNetwork(f *agentfile.File) error {
 	return nil
 }
 
-// privateAddress is the address that a host is, if not everybody can reach it, or if it is one of this machine's own:
-// servers there may answer nobody else. No other spelling of an address is a host.
+// privateAddress returns the address of a host if it is private, or if it is one of this machine's own: servers
+// there may answer this machine only. No other spelling of an address is a host.
 func privateAddress(host string, own []net.Addr) (netip.Addr, bool) {
 	addr, err := netip.ParseAddr(strings.TrimSuffix(host, "."))
 	shared := netip.MustParsePrefix("100.64.0.0/10")

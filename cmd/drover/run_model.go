@@ -17,21 +17,21 @@ import (
 	"github.com/drover-agents/drover/isolation"
 )
 
-// scriptKey is the key that a scripted model is asked with. It opens nothing.
+// scriptKey is the key in requests to a scripted model. It gives no access.
 const scriptKey = "sk-ant-script-opens-nothing"
 
 // credentialNames are the variables that hold a secret.
 var credentialNames = []string{"ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_API_KEY", "CLAUDE_CODE_OAUTH_TOKEN"}
 
-// cloudNames are the switches to somebody else's service with credentials of its own.
+// cloudNames are the switches to cloud services with credentials of their own.
 var cloudNames = []string{"CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX", "CLAUDE_CODE_USE_FOUNDRY"}
 
-// A modelSource is who answers the agent, if it is not whom the environment names.
+// A modelSource answers the agent, if it is not the model of the environment.
 type modelSource struct {
-	// pretended says that no model answers: nothing of such a run is worth keeping.
+	// pretended means that no model answers: nothing of such a run is kept.
 	pretended bool
 	closers   []func() error
-	// problem is why the run failed, as far as only the source knows it. It is nil if it knows nothing.
+	// problem returns an error that only the source knows, or nil.
 	problem func() error
 }
 
@@ -43,7 +43,7 @@ func (m *modelSource) close() error {
 	return errors.Join(errs...)
 }
 
-// openModel puts into the isolation who answers the agent that works in dir.
+// openModel sets the source of the model's answers in the isolation of an agent that works in dir.
 func (o *runOptions) openModel(ctx context.Context, in *isolation.Isolation, dir string) (*modelSource, error) {
 	m := &modelSource{pretended: o.modelScript != "" || o.replay != "", problem: func() error { return nil }}
 	var err error
@@ -76,7 +76,7 @@ func (m *modelSource) script(ctx context.Context, in *isolation.Isolation, path 
 		}
 		return advice.Wrap(usageError("--model-script: %w", err), "%s", next)
 	}
-	s.KeepRequests = cmp.Or(s.KeepRequests, 1) // nobody looks at them, and a long run has many
+	s.KeepRequests = cmp.Or(s.KeepRequests, 1) // they are not read, and a long run has many
 	model, err := script.Start(s)
 	if err != nil {
 		return fmt.Errorf("--model-script %s: %w", path, err)
@@ -102,10 +102,10 @@ func scripted(url string) (gateway.Upstream, error) {
 	return gateway.Endpoint(url, gateway.APIKey(scriptKey))
 }
 
-// folders are the places of a run. Its home has another name each time, by which a recording knows it.
+// folders returns the folders of a run for a recording. The home of a run has another name each time.
 func folders(dir string) gateway.Folders { return gateway.Folders{Dir: dir, Temp: os.TempDir()} }
 
-// record writes down what passes.
+// record records requests and answers.
 func (m *modelSource) record(ctx context.Context, in *isolation.Isolation, path, dir string) error {
 	upstream, err := claudecell.OpenUpstream(ctx, in)
 	if err != nil {
@@ -142,7 +142,7 @@ func (m *modelSource) replay(ctx context.Context, in *isolation.Isolation, path,
 	return nil
 }
 
-// checkReplay refuses what a recording cannot go together with.
+// checkReplay refuses flags that exclude a recording.
 func (o *runOptions) checkReplay() error {
 	for flag, said := range map[string]bool{
 		"--record": o.record != "", "--resume": o.resume != "", "--model-script": o.modelScript != "", "--stored-login": o.isolation.storedLogin,

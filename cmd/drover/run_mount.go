@@ -22,7 +22,7 @@ import (
 	"github.com/drover-agents/drover/workspace"
 )
 
-// mountFlags say what of the host is copied into a workspace, and what becomes of the copies.
+// mountFlags choose the paths of the host that are copied into a workspace, and the use of the copies.
 type mountFlags struct {
 	mounts          mountList
 	writeBack, diff bool
@@ -49,7 +49,7 @@ func (f *mountFlags) check(json bool) error {
 	return nil
 }
 
-// A mountList is what --mount says, one mount for each time.
+// A mountList has the mounts of --mount, one for each use of the flag.
 type mountList []workspace.HostMount
 
 func (l *mountList) Type() string { return "host[:path]" }
@@ -71,14 +71,14 @@ func (l *mountList) Set(value string) error {
 	return nil
 }
 
-// rootsOfFlags are folders that hold what the flags name, and as little else as can be.
+// rootsOfFlags returns the smallest folders that have the paths of the flags.
 func (f *mountFlags) rootsOfFlags() []string {
 	var roots []string
 	for _, m := range f.mounts {
 		root := realPath(m.HostPath)
 		switch info, err := os.Stat(root); {
 		case err != nil:
-			continue // that it is not there is told when it is mounted
+			continue // the mount reports a missing path
 		case !info.IsDir():
 			root = filepath.Dir(root)
 		}
@@ -87,7 +87,7 @@ func (f *mountFlags) rootsOfFlags() []string {
 	return roots
 }
 
-// mountGlobs are globs of all that a mount brings.
+// mountGlobs returns globs of all files of a mount.
 func mountGlobs(m workspace.HostMount) []string {
 	at := path.Clean(filepath.ToSlash(m.MountPath))
 	if m.MountPath == "" {
@@ -109,7 +109,7 @@ func cutMount(value string) (host, path string) {
 	return value, ""
 }
 
-// A place is the workspace of a run. Nil is that of a run in the current folder.
+// A runWorkspace is the workspace of a run. Nil is that of a run in the current folder.
 type runWorkspace struct {
 	*workspace.Workspace
 	flags mountFlags
@@ -117,7 +117,7 @@ type runWorkspace struct {
 	errs  io.Writer
 }
 
-// openPlace makes the workspace, if there are mounts. Who names a path on the command line may mount it.
+// openWorkspace makes the workspace, if there are mounts. Paths of the command line may be mounted.
 func (o *runOptions) openWorkspace(ctx context.Context, errs io.Writer) (*runWorkspace, error) {
 	if len(o.files.mounts) == 0 {
 		return nil, nil
@@ -142,7 +142,7 @@ func (o *runOptions) openWorkspace(ctx context.Context, errs io.Writer) (*runWor
 	return &runWorkspace{Workspace: w, flags: o.files, state: o.state, errs: errs}, nil
 }
 
-// name is what named the mounts.
+// name is the source of the mounts, for errors.
 func (f *mountFlags) name() string { return cmp.Or(f.file, "--mount") }
 
 // holdsHome reports whether a folder is the home of the user, or one above it.
@@ -166,7 +166,7 @@ func realPath(path string) string {
 	return path
 }
 
-// leave does with the changes of a run what the flags say. ended is how the run came to its end.
+// leave applies the flags to the changes of a run. ended is the result of the run.
 func (p *runWorkspace) leave(ctx context.Context, ended error, out io.Writer) error {
 	if p == nil {
 		return ended
@@ -204,7 +204,7 @@ func cameToItsEnd(err error) bool {
 	return err == nil || ok && known.code == exitDenied
 }
 
-// writeBack brings the changes back to the host. If that cannot be, they are kept.
+// writeBack writes the changes to the host. If that fails, the workspace is kept.
 func (p *runWorkspace) writeBack(ctx context.Context, complete bool) error {
 	if !complete {
 		if n, err := p.changed(ctx); err == nil && n == 0 {
@@ -238,7 +238,7 @@ func (p *runWorkspace) kept(err error) error {
 	return fmt.Errorf("%w\n  what the agent has done is in %s, which stays until you remove it, and %[2]s.store if it is there", err, p.Root())
 }
 
-// tellForgotten says that changes are thrown away, and how to have them.
+// reportDiscarded reports that changes are discarded, and the flags that keep them.
 func (p *runWorkspace) reportDiscarded(ctx context.Context) error {
 	n, err := p.changed(ctx)
 	if err != nil {
@@ -261,14 +261,14 @@ func (p *runWorkspace) changed(ctx context.Context) (int, error) {
 	return len(changes), nil
 }
 
-// tellRestored says which files somebody else changed while they were put back. The events name no other
-// side, and know nothing of a command that was interrupted.
+// reportRestored reports the files that another process changed during a rollback. The events do not name the
+// other side, and do not report interrupted commands.
 func (p *runWorkspace) reportRestored() {
 	for _, r := range p.Restored() {
 		for _, c := range r.Conflicts {
 			fmt.Fprintf(p.errs, "drover: %s: %s", safetext.Line(c.Path), safetext.Line(c.Reason))
 			if c.Aside != "" {
-				_ = p.Keep() // the other side lies beside it, and is named
+				_ = p.Keep() // the other side is stored beside it, and is reported
 				fmt.Fprintf(p.errs, "; the other side is in %s", safetext.Line(c.Aside))
 			}
 			fmt.Fprintln(p.errs)

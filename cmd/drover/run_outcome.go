@@ -25,7 +25,7 @@ import (
 	"github.com/drover-agents/drover/tool"
 )
 
-// An outcome is what a run comes to, seen from its events.
+// An outcome is the result of a run, made from its events.
 type outcome struct {
 	options *runOptions
 	show    func(event.Event)
@@ -39,7 +39,7 @@ type outcome struct {
 	limits  reached
 }
 
-// reached are the limits that the gateway and the cell told of.
+// reached are the limits that the gateway and the cell reported.
 type reached struct {
 	budget string // a field of guard.Budget
 	breach bool
@@ -54,7 +54,7 @@ func (r *reached) event(p event.Payload) {
 	}
 }
 
-// notStored begins what a done event says of a conversation that is lost.
+// notStored is the prefix of the text about a lost conversation in a done event.
 const notStored = "the conversation could not be stored"
 
 // event notes an event and shows it. A run that fails before its first event has not begun: it is
@@ -129,7 +129,7 @@ func (o *outcome) ending(stopped error) error {
 	return ending{exitError, o.failed()}
 }
 
-// isUsage reports whether the run was refused for what the flags say.
+// isUsage reports whether the run was refused because of its flags.
 func (o *outcome) isUsage() bool {
 	_, refused := errors.AsType[*isolation.RefusedError](o.failure)
 	unknown := errors.Is(o.failure, transcript.ErrNotFound) || errors.Is(o.failure, transcript.ErrBadKey)
@@ -147,7 +147,7 @@ func (o *outcome) budgetFlag() string {
 	return o.options.limitName("--max-usd") + " " + o.options.maxUSD.String()
 }
 
-// stopped says what is left of a run that was interrupted, and how to go on.
+// stopped states what is left of an interrupted run, and how to continue.
 func (o *outcome) stopped() error {
 	err := errors.New("stopped; the CLI and all it started are gone")
 	if !o.options.isolation.contains() {
@@ -226,7 +226,7 @@ func causeText(err error) string {
 	return cause.Error()
 }
 
-// nextSteps are what to do about the kinds of failures whose errors do not say so.
+// nextSteps is the advice for kinds of failures whose errors have none.
 var nextSteps = map[agent.FailureKind]string{
 	agent.FailureAuthentication: "check the key or the token that the environment has; drover doctor tries it",
 	agent.FailureQuota:          "check the account that pays for the model",
@@ -279,7 +279,7 @@ func (d *denials) all() []event.Decision {
 	return slices.DeleteFunc(slices.Clone(d.list), func(made event.Decision) bool { return made.Verdict != event.Deny })
 }
 
-// report says what was denied, and which flags would allow it.
+// report lists the denied calls, and the flags that allow them.
 func (d *denials) report(o *runOptions) error {
 	denied := d.all()
 	times := map[string]int{}
@@ -309,7 +309,7 @@ func (d *denials) report(o *runOptions) error {
 	return err
 }
 
-// allowing says how to change the flags so that capabilities are given. One that another flag names
+// allowing advises how to change the flags so that they give capabilities. One that another flag names
 // cannot be in --allow too.
 func (o *runOptions) allowing(lacking []tool.Capability) []string {
 	var advice []string
@@ -340,7 +340,7 @@ func (o *runOptions) lacking(denied []event.Decision) []tool.Capability {
 	for _, c := range capabilities {
 		if o.effectivePermissions().Level(c) != gate.LevelAllow && o.fileLevel(c) != gate.LevelDeny && slices.ContainsFunc(denied, func(call event.Decision) bool {
 			native, ok := catalogue.Tools().Native(call.Tool)
-			return ok && native.Needs.Has(c) && adviceFor(call) == "" && !call.Asked // who said no knows how to say yes
+			return ok && native.Needs.Has(c) && adviceFor(call) == "" && !call.Asked // the user who denied it needs no advice
 		}) {
 			found = append(found, c)
 		}
@@ -348,7 +348,7 @@ func (o *runOptions) lacking(denied []event.Decision) []tool.Capability {
 	return found
 }
 
-// adviceFor says what to do about a call that was not denied for want of a capability.
+// adviceFor returns the advice about a call that was denied for another reason than a capability.
 func adviceFor(call event.Decision) string {
 	switch call.Policy {
 	case "risk":

@@ -92,7 +92,7 @@ func (l *lister) function(d *ast.FuncDecl) {
 	l.add("%s", l.source(&ast.FuncDecl{Recv: unnamed(d.Recv), Name: d.Name, Type: d.Type}))
 }
 
-// unnamed drops the receiver's name, which is nobody's business.
+// unnamed drops the receiver's name, which is not part of the API.
 func unnamed(recv *ast.FieldList) *ast.FieldList {
 	if recv == nil {
 		return nil

@@ -13,7 +13,7 @@
 //		return allow
 //	--- end
 //
-// A block names one file, text that occurs in it exactly once, and what stands there instead. The
+// A block names one file, text that occurs in it exactly once, and its replacement. The
 // program first runs the named tests on the code as it is: they must pass. Then it applies one
 // mutation at a time, as an overlay of the build, so the checkout is never changed, and runs the
 // named test: it must fail. A mutation that does not apply, does not compile, is skipped by its test

@@ -181,15 +181,15 @@ func goTest(ctx context.Context, folder string, tests []string, overlay string) 
 // readResult reads what go test -json printed.
 func readResult(stdout []byte, stderr string) *result {
 	r := &result{tests: map[string]string{}, built: true}
-	said := strings.Builder{}
-	said.WriteString(stderr)
+	output := strings.Builder{}
+	output.WriteString(stderr)
 	for line := range bytes.Lines(stdout) {
 		var e struct{ Action, Test, Output, FailedBuild string }
 		if json.Unmarshal(line, &e) != nil {
-			said.Write(line)
+			output.Write(line)
 			continue
 		}
-		said.WriteString(e.Output)
+		output.WriteString(e.Output)
 		if e.FailedBuild != "" || e.Action == "build-fail" {
 			r.built = false
 		}
@@ -197,7 +197,7 @@ func readResult(stdout []byte, stderr string) *result {
 			r.tests[e.Test] = e.Action
 		}
 	}
-	lines := strings.Split(strings.TrimRight(said.String(), "\n"), "\n")
+	lines := strings.Split(strings.TrimRight(output.String(), "\n"), "\n")
 	r.output = "    " + strings.Join(lines[max(0, len(lines)-12):], "\n    ")
 	return r
 }

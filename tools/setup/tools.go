@@ -11,7 +11,7 @@ import (
 type tool struct {
 	name    string // also of the package
 	program string
-	version []string // arguments that make it tell its version
+	version []string // arguments that print its version
 	without string   // what is lost if it is missing
 }
 

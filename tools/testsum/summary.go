@@ -17,7 +17,7 @@ import (
 // slowest is how many tests are named at the end.
 const slowest = 10
 
-// keptLines is how much of what a failed test said is repeated at the end.
+// keptLines is how many lines of a failed test's output are repeated at the end.
 const keptLines = 4
 
 // An event is one line of go test -json.
@@ -133,8 +133,8 @@ func (s *summary) verdict(k key, e event) string {
 	return ""
 }
 
-// printFailure shows all that a failed test said. A package shows its own output only, with what
-// tests that never ended said (after a panic or a timeout, the reason stands there).
+// printFailure shows all output of a failed test. A package shows its own output only, with that of
+// tests that never ended (after a panic or a timeout, it has the reason).
 func (s *summary) printFailure(k key, e event) {
 	if k.test != "" {
 		s.heading("failed", k, fmt.Sprintf(" (%.2f s)", e.Elapsed))
@@ -161,14 +161,14 @@ func (s *summary) printFailure(k key, e event) {
 	s.printOutput(k)
 }
 
-// heading says what befell k, at once and once more at the end.
+// heading states the result of k, at once and once more at the end.
 func (s *summary) heading(what string, k key, more string) {
 	line := strings.TrimRight(what+": "+k.pkg+" "+k.test, " ") + more
 	fmt.Fprintln(s.w, "---", line)
 	s.failures = append(s.failures, line)
 }
 
-// printOutput shows what k said, and keeps its beginning for the end: a reader of a long log often
+// printOutput shows the output of k, and keeps its beginning for the end: a reader of a long log often
 // sees only its last lines.
 func (s *summary) printOutput(k key) {
 	kept := 0
@@ -187,7 +187,7 @@ func (s *summary) printOutput(k key) {
 	delete(s.output, k)
 }
 
-// isNoise reports lines that only repeat what the headings say.
+// isNoise reports lines that only repeat the headings.
 func isNoise(line string) bool {
 	noise := []string{"=== RUN", "=== PAUSE", "=== CONT", "=== NAME", "FAIL\n", "FAIL\t", "exit status", "PASS\n"}
 	return slices.ContainsFunc(noise, func(prefix string) bool { return strings.HasPrefix(line, prefix) })
@@ -197,7 +197,7 @@ func (s *summary) failed() bool { return len(s.failures) > 0 }
 
 // finish prints the slowest tests, the CPU time of packages in seconds, the verdicts, and last of all what failed.
 func (s *summary) finish(cpu map[string]float64) {
-	// A parent's time holds that of its parts; the parts say more.
+	// A parent's time has that of its parts, which are more specific.
 	parents := map[key]bool{}
 	for _, t := range s.times {
 		if i := strings.LastIndexByte(t.test, '/'); i >= 0 {

@@ -88,7 +88,7 @@ func converse(in *bufio.Reader, out io.Writer, at look, m *rig.Meter) error {
 // first, so this is a limit and no client.
 var kinds = [][]byte{[]byte(`{"type":"stream_event"`), []byte(`{"type":"assistant"`), []byte(`{"type":"user"`)}
 
-// Kept is where a line goes that somebody may look into later. It is exported so that no compiler
+// Kept keeps a line for a later reader. It is exported so that no compiler
 // drops the keeping.
 var Kept []byte
 

@@ -144,14 +144,14 @@ func (b *bench) client(p *participant, job rig.Job) (rig.Sample, error) {
 		cmd.Env = append(cmd.Env, name+"="+value)
 	}
 	cmd.WaitDelay = time.Second
-	var said bytes.Buffer
-	cmd.Stderr = &said
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
 	out, err := cmd.Output()
 	if ctx.Err() != nil {
 		return sample, fmt.Errorf("no end after %v", runLimit)
 	}
 	if err != nil {
-		return sample, fmt.Errorf("%w: %.200s", err, said.String())
+		return sample, fmt.Errorf("%w: %.200s", err, stderr.String())
 	}
 	if err := json.Unmarshal(out, &sample); err != nil {
 		return sample, fmt.Errorf("the client's figures cannot be read: %w", err)

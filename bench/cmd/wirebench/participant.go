@@ -19,7 +19,7 @@ type participant struct {
 	lazy bool
 	// goPeer and npmPeer name the folder under bench/peers, for those that are not ours.
 	goPeer, npmPeer string
-	// absent says why the client could not be built.
+	// absent is why the client could not be built.
 	absent error
 
 	results map[rig.Scenario]*result

@@ -17,7 +17,7 @@ type result struct {
 	allocs float64 // per message; negative if not known
 	rssMB  float64 // the largest of all runs
 	deaths []rig.DeathSeen
-	// note says what the client did not do as the others.
+	// note names a difference of the client from the others.
 	note string
 	// failed of the runs had no figures, the last one because of err.
 	runs, failed int

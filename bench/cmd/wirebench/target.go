@@ -17,7 +17,7 @@ type target struct {
 	// times, if not zero, makes the bound so many times the figure of the TypeScript SDK in the same
 	// run; otherwise the bound is limit.
 	times, limit float64
-	// most says that the bound is an upper one.
+	// most means that the bound is an upper one.
 	most bool
 	unit string
 }
@@ -49,7 +49,7 @@ var targets = []target{
 	{what: "deaths without their reason", scenario: rig.Death, who: droverTyped, value: silentDeath, limit: 0, most: true, unit: "reports"},
 }
 
-// checks says of each target whether it holds.
+// checks reports for each target whether it holds.
 func checks(all []*participant) []string {
 	var lines []string
 	for _, t := range targets {

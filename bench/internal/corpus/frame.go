@@ -2,7 +2,7 @@
 
 package corpus
 
-// These lines stand around every stream. Like the CLI's, the result does not begin with its type.
+// These lines are around every stream. Like the CLI's, the result does not begin with its type.
 const (
 	Init = `{"type":"system","subtype":"init","cwd":"/work/project","session_id":"` + sessionID + `","tools":["Bash","Read","Write"],"mcp_servers":[],"model":"` + model + `","permissionMode":"default","slash_commands":[],"apiKeySource":"none","claude_code_version":"` + Version + `","output_style":"default","agents":[],"skills":[],"plugins":[],"uuid":"4c0e0d0a-1111-4222-8333-444455556666"}` + "\n"
 

@@ -2,7 +2,7 @@
 
 package corpus
 
-// Bodies of requests to the host. Each # stands for the number of the request.
+// Bodies of requests to the host. Each # is replaced by the number of the request.
 const (
 	Hook = `{"subtype":"hook_callback","callback_id":"CALLBACK","input":{"session_id":"` + sessionID + `","transcript_path":"/work/.claude/projects/-work-project/` + sessionID + `.jsonl","cwd":"/work/project","prompt_id":"9a2d7a55-0c55-4f0e-8f38-4b8b1f3f0a11","permission_mode":"default","hook_event_name":"PreToolUse","tool_name":"Bash","tool_input":{"command":"go test ./... && git status --short","description":"Run the tests"},"tool_use_id":"toolu_bench#"},"tool_use_id":"toolu_bench#"}`
 

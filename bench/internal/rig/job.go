@@ -20,7 +20,7 @@ const (
 	Death       Scenario = "death"
 )
 
-// Variables that tell the fake CLI what to do.
+// Variables that configure the fake CLI.
 const (
 	// EnvScenario is a [Scenario].
 	EnvScenario = "FAKECLI_SCENARIO"
@@ -55,7 +55,7 @@ type Sample struct {
 	Text     int `json:"text"`
 	// Seconds is the time from the prompt to the result.
 	Seconds float64 `json:"seconds"`
-	// Mallocs is the number of allocations in that time; zero where the language does not tell.
+	// Mallocs is the number of allocations in that time; zero where the language does not report it.
 	Mallocs uint64 `json:"mallocs,omitempty"`
 	// PeakKB is the largest resident size of the process.
 	PeakKB int         `json:"peak_kb"`
@@ -68,7 +68,7 @@ type DeathSeen struct {
 	Moment string `json:"moment"`
 	// MS is the time from the death to the consumer's knowledge of it, at most [DeathCap].
 	MS float64 `json:"ms"`
-	// Reason says that the report names the exit code.
+	// Reason means that the report names the exit code.
 	Reason bool `json:"reason"`
 	// Said is the report, cut short.
 	Said string `json:"said"`

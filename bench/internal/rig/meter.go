@@ -55,7 +55,7 @@ func mallocs() uint64 {
 	return s.Mallocs
 }
 
-// peakKB is the largest resident size of this process so far, or zero where the system does not tell.
+// peakKB is the largest resident size of this process so far, or zero where the system does not report it.
 func peakKB() int {
 	status, err := os.ReadFile("/proc/self/status")
 	if err != nil {

@@ -15,13 +15,13 @@ import (
 	"github.com/drover-agents/drover/isolation"
 )
 
-// authentication is how a run would pay, by the rules of the run itself. The stored login is not opened.
+// authentication finds the credentials of a run, by the rules of the run itself. The stored login is not opened.
 func (m *machine) authentication() (*claudecell.Finding, error) {
 	in := isolation.Isolation{Host: isolation.Host{Environ: m.environ, Home: m.home}}
 	return claudecell.Authenticate(&in)
 }
 
-// examineAuth tells which credential a run would use.
+// examineAuth reports the credential that a run would use.
 func (m *machine) examineAuth(context.Context) *Check {
 	found, err := m.authentication()
 	if err == nil {
@@ -38,7 +38,7 @@ func (m *machine) examineAuth(context.Context) *Check {
 	return c
 }
 
-// paidBy says in words what was found.
+// describeCredentials describes the credentials that were found.
 func describeCredentials(found *claudecell.Finding) string {
 	where := ""
 	if found.Source == claudecell.SourceHostSettings {
@@ -65,7 +65,7 @@ func (m *machine) anySet(names []string) bool {
 
 var orAtFirst = regexp.MustCompile(`^or `)
 
-// repairs are what the error advises, in words for people.
+// repairs is the advice of the error, in words for people.
 func repairs(err error) []string {
 	var fixes []string
 	if auth, ok := errors.AsType[*isolation.AuthError](err); ok {

@@ -21,8 +21,8 @@ import (
 // oldestNode is the first Node.js that the CLI's package accepts.
 const oldestNode = 22
 
-// readyStates say what the states of an agent mean to somebody who wants to run it. A CLI that cannot
-// tell its version is worse here than for a run, which may try its luck.
+// readyStates map the states of an agent to those of a check. A CLI without a readable version is worse here
+// than for a run, which may try it.
 var readyStates = map[agent.State]State{
 	agent.StateReady:       stateOK,
 	agent.StateUntested:    stateWarning,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package doctor is drover doctor: it looks at everything that a run needs, and says how to fix what is wrong.
+// Package doctor is drover doctor: it checks everything that a run needs, and prints how to fix problems.
 package doctor
 
 import (
@@ -25,7 +25,7 @@ const grace = time.Second
 // moreTime is the fix of a check that only lacked time.
 const moreTime = "drover doctor --timeout 1m   on a busy machine"
 
-// Options are what doctor is told by the command. All but Offline are needed.
+// Options are set by the command. All but Offline are required.
 type Options struct {
 	// Offline leaves the model's endpoint alone.
 	Offline bool
@@ -33,9 +33,9 @@ type Options struct {
 	Timeout time.Duration
 	// WorkDir is the folder that a run would work in.
 	WorkDir func() (string, error)
-	// Credentials name the variables that hold a secret. Doctor tells which are set, never to what.
+	// Credentials name the variables that hold a secret. Doctor reports which are set, never their values.
 	Credentials []string
-	// Clouds name the switches to somebody else's service with credentials of its own.
+	// Clouds name the switches to cloud services with credentials of their own.
 	Clouds []string
 }
 
@@ -125,9 +125,9 @@ func (m *machine) exams() []exam {
 	}
 }
 
-// examine asks all questions at once and returns the answers in order. It waits for them as long as
-// bound, and a little for those that were told to give up. What does not even give up, such as a file
-// system that hangs, is reported and left behind. Its error is that of ctx.
+// examine runs all checks at once and returns the results in order. It waits for them as long as
+// bound, and for the grace after their contexts have ended. A check that hangs even then, as on a file
+// system, is reported and left behind. Its error is that of ctx.
 func examine(ctx context.Context, bound time.Duration, exams []exam) ([]Check, error) {
 	bounded, cancel := context.WithTimeout(ctx, bound)
 	defer cancel()
@@ -135,7 +135,7 @@ func examine(ctx context.Context, bound time.Duration, exams []exam) ([]Check, e
 		index int
 		check *Check
 	}
-	answers := make(chan answer, len(exams)) // nobody blocks who answers after all
+	answers := make(chan answer, len(exams)) // a late answer does not block
 	checks := make([]*Check, len(exams))
 	for i, exam := range exams {
 		checks[i] = &Check{State: stateBroken, Detail: fmt.Sprintf("no answer within %v", bound), Fix: []string{moreTime}}
@@ -168,8 +168,8 @@ func namedChecks(exams []exam, checks []*Check) []Check {
 	return named
 }
 
-// withoutSecrets takes credentials out of what programs and servers said. Their values are known here
-// for nothing else.
+// withoutSecrets removes credentials from the output of programs and servers. Their values are used
+// here for nothing else.
 func (m *machine) withoutSecrets(checks []Check) []Check {
 	var secrets []string
 	for _, name := range m.options.Credentials {

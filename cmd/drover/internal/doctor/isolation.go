@@ -37,7 +37,7 @@ func (m *machine) examineIsolation(ctx context.Context) *Check {
 	return c
 }
 
-// noCell says what there is instead, and why.
+// noCell states the best available level, and why there is no cell.
 func noCell(level isolation.Level, reasons []error) string {
 	text := "no cell, at most the level " + level.String()
 	if len(reasons) > 0 {

@@ -21,7 +21,7 @@ import (
 const (
 	// modelWait bounds the one request to the endpoint.
 	modelWait = 3 * time.Second
-	// defaultEndpoint is where the CLI looks for the model if nothing else is said.
+	// defaultEndpoint is the endpoint of the CLI if no other is set.
 	defaultEndpoint = "https://api.anthropic.com"
 	// extraCertificates names the variable by which the CLI trusts more certificates.
 	extraCertificates = "NODE_EXTRA_CA_CERTS"
@@ -151,7 +151,7 @@ func proxyVariable(endpoint *url.URL) string {
 	return "HTTPS_PROXY"
 }
 
-// unreachable says what an error means and what helps.
+// unreachable explains an error and returns its fixes.
 func (m *machine) unreachable(endpoint, proxy *url.URL, err error) (detail string, fix []string) {
 	if outer, ok := errors.AsType[*url.Error](err); ok {
 		err = outer.Err // without the address

@@ -11,11 +11,10 @@ import (
 	"time"
 )
 
-// errNoTime is of a program that did not answer before the time was up. What it would have said is not
-// known.
+// errNoTime is the error of a program that did not end in time. Its output is not known.
 var errNoTime = errors.New("no answer in time")
 
-// programOutput runs a program of PATH in an empty environment and returns what it says, trimmed. Its
+// programOutput runs a program of PATH in an empty environment and returns its output, trimmed. Its
 // error has the program's own words.
 func programOutput(ctx context.Context, name string, args ...string) (string, error) {
 	path, err := exec.LookPath(name)
@@ -24,16 +23,16 @@ func programOutput(ctx context.Context, name string, args ...string) (string, er
 	}
 	cmd := exec.CommandContext(ctx, path, args...)
 	cmd.Env = []string{}
-	cmd.WaitDelay = 100 * time.Millisecond // somebody else may hold the pipe
+	cmd.WaitDelay = 100 * time.Millisecond // another process may hold the pipe
 	out, err := cmd.CombinedOutput()
-	said := strings.TrimSpace(string(out[:min(len(out), 4096)]))
+	output := strings.TrimSpace(string(out[:min(len(out), 4096)]))
 	switch {
 	case ctx.Err() != nil:
 		return "", errNoTime
-	case err != nil && said != "":
-		return "", fmt.Errorf("%w: %.200s", err, oneLine(said))
+	case err != nil && output != "":
+		return "", fmt.Errorf("%w: %.200s", err, oneLine(output))
 	}
-	return said, err
+	return output, err
 }
 
 // installWith is the command by which this machine's package manager installs something.

@@ -17,7 +17,7 @@ import (
 // exitIll is the exit code of a report that has something missing or broken that a run needs.
 const exitIll = 3
 
-// A State is what came of a check.
+// A State is the result of a check.
 type State string
 
 // The states. A run cannot do without what is missing or broken.
@@ -52,7 +52,7 @@ type Check struct {
 	Attempts []isolation.Attempt `json:"attempts,omitempty"`
 }
 
-// A Report is all that doctor has to say.
+// A Report is the result of all checks.
 type Report struct {
 	Drover string `json:"drover"`
 	// Exit is the exit code of the command: 0 if a run can begin, and else 3.

@@ -17,7 +17,7 @@ type sandboxFacts struct {
 	bubblewrap toolFact
 	// namespaces is why bubblewrap cannot make the namespaces of a sandbox; nil if it was tried and can.
 	namespaces error
-	// byHandle says that a cell mounts what was checked by its handle; else it is mounted by name, and a
+	// byHandle means that a cell mounts a checked path by its handle; else it is mounted by name, and a
 	// difference ends the start.
 	byHandle bool
 	socat    toolFact
@@ -57,7 +57,7 @@ func (f sandboxFacts) lackedTime() bool {
 	return false
 }
 
-// examineSandbox tells what the CLI's own sandbox for shell commands would find. No run fails for it.
+// examineSandbox reports what the CLI's own sandbox for shell commands would find. No run fails for it.
 func (m *machine) examineSandbox(ctx context.Context) *Check {
 	if m.goos != "linux" {
 		return &Check{State: stateSkipped, Detail: "bubblewrap, seccomp and landlock are not available on " + m.goos}
@@ -76,7 +76,7 @@ func (m *machine) examineSandbox(ctx context.Context) *Check {
 	return c
 }
 
-// sorted tells what is here and what is not, each in words.
+// sorted returns the available parts and the missing ones, each in words.
 func (f sandboxFacts) sorted() (here, lacking []string) {
 	add := func(err error, good, bad string) {
 		if err == nil {

@@ -32,16 +32,16 @@ func probeSandbox(ctx context.Context) sandboxFacts {
 	return f
 }
 
-// toolVersion finds "0.8.0" in "bubblewrap 0.8.0" and "1.7.4.4" in what socat says about itself.
+// toolVersion finds "0.8.0" in "bubblewrap 0.8.0" and "1.7.4.4" in the output of socat -V.
 func toolVersion(ctx context.Context, name, flag string) toolFact {
-	said, err := programOutput(ctx, name, flag)
+	output, err := programOutput(ctx, name, flag)
 	if errors.Is(err, exec.ErrNotFound) {
 		err = errors.New("not on PATH")
 	}
 	if err != nil {
 		return toolFact{err: err}
 	}
-	for _, word := range strings.Fields(said) {
+	for _, word := range strings.Fields(output) {
 		if word[0] >= '0' && word[0] <= '9' && strings.Contains(word, ".") {
 			return toolFact{version: word}
 		}
@@ -61,7 +61,7 @@ func tryNamespaces(ctx context.Context) error {
 func tryUserNamespace(ctx context.Context) error {
 	path, err := exec.LookPath("true")
 	if err != nil {
-		path = "/bin/true" // PATH may be empty, which says nothing about namespaces
+		path = "/bin/true" // PATH may be empty, which does not matter for namespaces
 	}
 	cmd := exec.CommandContext(ctx, path)
 	cmd.Env = []string{}

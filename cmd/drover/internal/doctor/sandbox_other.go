@@ -6,5 +6,5 @@ package doctor
 
 import "context"
 
-// probeSandbox is not asked: the checks say what this system lacks.
+// probeSandbox is not called: the checks report what this system lacks.
 func probeSandbox(context.Context) sandboxFacts { return sandboxFacts{} }

@@ -77,7 +77,7 @@ func reasonOfFolder(err error) string {
 	return err.Error()
 }
 
-// reasonOfPath leaves out the name of the file that could not be made, which tells nobody anything.
+// reasonOfPath leaves out the name of the file that could not be made, which is random.
 func reasonOfPath(err error) string {
 	if path, ok := errors.AsType[*os.PathError](err); ok {
 		return path.Err.Error()

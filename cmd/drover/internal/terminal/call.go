@@ -30,8 +30,8 @@ type call struct {
 	answer        bool // it hands over the structured answer
 	deep          int
 	begun         time.Duration
-	announced     bool   // a row has said that it began
-	progress      string // how far it has come, where it tells
+	announced     bool   // a row has shown that it began
+	progress      string // as the call reports it
 	denied        *event.Decision
 }
 
@@ -56,8 +56,8 @@ func (l *lines) begin(e event.Event, p event.ToolCall) []row {
 	return l.parentRows(e)
 }
 
-// toolName is the name of a tool as a person would say it: one of ours without its server, one of
-// somebody else's server with it.
+// toolName is the short name of a tool: one of ours without its server, one of another server with
+// it.
 func toolName(name string) (text string, ours bool) {
 	name = ident.PresentTool(name)
 	n, isMCP := tool.ParseMCPName(name)
@@ -120,7 +120,7 @@ func (l *lines) progressed(p event.ToolProgress) {
 
 func (l *lines) end(e event.Event, p event.ToolResult) []row {
 	c := l.call(p.ID)
-	if c == nil { // a result without a call is told all the same
+	if c == nil { // a result without a call is shown too
 		c = &call{deep: l.depth(e), begun: l.since(e)}
 		c.what, c.ours = toolName(p.Name)
 	}
@@ -155,7 +155,7 @@ func (c *call) row(p event.ToolResult, output string) row {
 		if c.denied != nil {
 			r.because = cmp.Or(c.denied.Reason, failure)
 		}
-		if c.answer { // somebody looked at it, and the agent is told to go on
+		if c.answer { // the check has rejected it, and the agent continues
 			r.mark = notYet
 		}
 	case p.Status == event.ToolCancelled:
@@ -204,7 +204,7 @@ func extent(result string) string {
 	return wording.Plural(n, "line")
 }
 
-// failureLine is why a call has failed. The exit code of a command says less than the line after it.
+// failureLine is why a call has failed. The line after the exit code of a command has more details.
 func failureLine(text string) string {
 	first := wording.FirstLine(text)
 	_, rest, _ := strings.Cut(text, first)

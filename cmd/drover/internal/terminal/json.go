@@ -13,7 +13,7 @@ import (
 // A jsonView writes one event per line.
 type jsonView struct {
 	out, errs io.Writer
-	// failed is told when an event could not be written.
+	// failed is called when an event could not be written.
 	failed func(error)
 
 	mu    sync.Mutex

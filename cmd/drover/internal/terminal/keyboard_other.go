@@ -9,7 +9,7 @@ import (
 	"os"
 )
 
-// canLive says that this system has no live view yet: it shows lines, and asks between them.
+// canLive is false: this system has no live view yet. It shows lines, and asks between them.
 const canLive = false
 
 // A keyboard is never made here.

@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// canLive says that this system has what the live view needs.
+// canLive is true: this system has what the live view needs.
 const canLive = true
 
 // A keyboard is the terminal's input. While the live view is shown nothing typed is echoed, since it
@@ -53,7 +53,7 @@ func (k *keyboard) listen() {
 // restore leaves the terminal as it was found.
 func (k *keyboard) restore() { k.set(setTermios, k.before) }
 
-// set changes the mode, unless the terminal is somebody else's at the moment: to touch it from the
+// set changes the mode, unless another process group has the terminal: to touch it from the
 // background stops the program.
 func (k *keyboard) set(request uint, t unix.Termios) {
 	if k.usable && inForeground(k.fd) {
@@ -106,5 +106,5 @@ func (k *keyboard) skipSequence() {
 	}
 }
 
-// notifyTerminal tells when the size has changed, and when the program goes on after it was suspended.
+// notifyTerminal notifies of a new size, and of the continuation after a suspension.
 func notifyTerminal(c chan os.Signal) { signal.Notify(c, unix.SIGWINCH, unix.SIGCONT) }

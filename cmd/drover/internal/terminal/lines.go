@@ -20,8 +20,8 @@ import (
 	"github.com/drover-agents/drover/internal/safetext"
 )
 
-// lines makes rows of events, each when what it tells is finished, and knows what is going on in
-// between. It is used by one goroutine at a time.
+// lines makes rows of events, each when its subject is finished, and keeps the current state for the
+// status line. It is used by one goroutine at a time.
 type lines struct {
 	opts  Options
 	calls recent.Map[event.CallID, *call]
@@ -147,7 +147,7 @@ func (l *lines) parentRows(e event.Event) []row {
 	return []row{{at: c.begun, deep: c.deep, what: c.what, subject: c.subject, mark: c.mark(), figures: "begins"}}
 }
 
-// doing says what goes on: a tool with its subject, or the model with what it writes.
+// doing is the current activity: a tool with its subject, or the model with its text.
 func (l *lines) doing() (what, subject string) {
 	if len(l.order) > 0 {
 		c := l.order[len(l.order)-1]
@@ -156,7 +156,7 @@ func (l *lines) doing() (what, subject string) {
 	return "model", ""
 }
 
-// interrupted says in a line what is being stopped.
+// interrupted names in a line the calls that are being stopped.
 func (l *lines) interrupted() string {
 	names := make([]string, 0, len(l.order))
 	for _, c := range l.order {
@@ -168,7 +168,7 @@ func (l *lines) interrupted() string {
 	return "stopping " + strings.Join(names, ", ") + " ..."
 }
 
-// spent are the figures of a usage; what nobody reported is not shown.
+// spent are the figures of a usage; figures that were not reported are not shown.
 func (l *lines) spent(u event.Usage) []string {
 	var out []string
 	if t := u.Tokens; t != nil {
@@ -193,7 +193,7 @@ func joinWords(words ...string) string {
 	return strings.Join(words, ": ")
 }
 
-// status says what goes on in one line: the tool or the model, for how long, and what was spent.
+// status is the current activity in one line: the tool or the model, the time, and the cost.
 func (l *lines) status(room int, halting bool, elapsed time.Duration) string {
 	what, subject := l.doing()
 	if halting {
@@ -231,7 +231,7 @@ func (l *lines) done(e event.Event, p event.Done) []row {
 	return append(out, r)
 }
 
-// why says why a run did not succeed, unless a row has said it.
+// why is the reason why a run did not succeed, unless a row has shown it.
 func (l *lines) why(p event.Done) string {
 	switch p.Status {
 	case event.DoneError:
@@ -239,7 +239,7 @@ func (l *lines) why(p event.Done) string {
 			return why
 		}
 	case event.DoneInterrupted:
-		if p.Reason != context.Canceled.Error() { // which says no more than that
+		if p.Reason != context.Canceled.Error() { // which has no more details
 			return wording.Text(p.Reason)
 		}
 	case event.DoneMaxTurns:

@@ -16,10 +16,10 @@ import (
 // redrawEvery is how often the status line may change.
 const redrawEvery = 100 * time.Millisecond
 
-// A live view shows a run on a terminal: finished lines above, and below them one status line that says
-// what goes on, or asks a question.
+// A live view shows a run on a terminal: finished lines above, and below them one status line that shows
+// the current activity, or asks a question.
 //
-// Between two writes the cursor stands at the beginning of the status line. So the line can be
+// Between two writes the cursor is at the beginning of the status line. So the line can be
 // cleared, with all rows into which a terminal that became narrower has broken it, by erasing from
 // the cursor on; lines above are never touched.
 type live struct {
@@ -104,7 +104,7 @@ func (v *live) drawLocked(above []string) {
 		b.WriteString(status + "\r")
 	}
 	v.shown, v.stale = status, false
-	_, _ = io.WriteString(v.screen, b.String()) // nobody is left to be told that the terminal is gone
+	_, _ = io.WriteString(v.screen, b.String()) // a lost terminal has no reader for the error
 }
 
 // statusLocked is the status line. It leaves the last column free, where terminals disagree on what

@@ -21,7 +21,7 @@ import (
 	"github.com/drover-agents/drover/workspace"
 )
 
-// notice is the row of a kind that only one agent has, if it tells a person something.
+// notice is the row of a kind that only one agent has, if a person needs it.
 func (l *lines) notice(r row, p event.Payload) []row {
 	switch p := payload.Typed(p).(type) {
 	case claudecode.Task:
@@ -50,11 +50,11 @@ func (l *lines) notice(r row, p event.Payload) []row {
 // A task is something that the agent runs in the background.
 type task struct {
 	description string
-	announced        bool // that it is in the background
+	announced   bool // that it is in the background
 }
 
-// task tells of a task that goes on in the background, and of its end. One that a call waits for is
-// told with the call.
+// task shows that a task continues in the background, and its end. A task that a call waits for is
+// shown with the call.
 func (l *lines) task(r row, p claudecode.Task) []row {
 	t := l.tasks[p.ID]
 	if t == nil {
@@ -83,8 +83,8 @@ func (l *lines) task(r row, p claudecode.Task) []row {
 	return []row{r}
 }
 
-// cellRow is the row of what a cell or its gateway tells, if a person should know it. What was allowed is
-// no news.
+// cellRow is the row of an event of a cell or its gateway, if a person needs it. Allowed connections are
+// not shown.
 func cellRow(r row, p event.Payload) []row {
 	switch p := p.(type) {
 	case isolation.Protection:
@@ -118,7 +118,7 @@ func cellRow(r row, p event.Payload) []row {
 	return []row{r}
 }
 
-// restoredText says what a rollback has put back. A path can be put back and in a conflict as well.
+// restoredText lists the paths that a rollback has restored. A restored path can have a conflict as well.
 func restoredText(r workspace.Restored) string {
 	all := slices.Clone(r.Restored)
 	for _, c := range r.Conflicts {
@@ -135,7 +135,7 @@ func restoredText(r workspace.Restored) string {
 	return text
 }
 
-// isolationText says what a level is, in few words.
+// isolationText describes a level in few words.
 func isolationText(p isolation.Protection) string {
 	words := map[isolation.Level]string{
 		isolation.LevelCell:     "files, processes and network of its own",

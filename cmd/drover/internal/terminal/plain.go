@@ -17,7 +17,7 @@ type plain struct {
 	out    io.Writer
 	layout layout
 	lines  *lines
-	// over says that the summary was shown: nothing can be stopped any more.
+	// over means that the summary was shown: nothing can be stopped any more.
 	over, closed bool
 }
 

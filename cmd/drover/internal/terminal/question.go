@@ -21,9 +21,9 @@ var _ gate.Approver = (*live)(nil)
 
 var errClosed = errors.New("drover: the terminal is closed")
 
-// Approve asks in the status line, one question at a time, and waits for a key. A key counts only once
-// the question has been there for as long as it takes to see it, which is when the choices appear: one
-// that was typed for something else must not approve what nobody has read.
+// Approve asks in the status line, one question at a time, and waits for a key. Keys count only after
+// timeToSee, when the choices appear: a key that was typed for something else must not approve an unread
+// question.
 func (v *live) Approve(ctx context.Context, q gate.Question) (gate.Answer, error) {
 	select {
 	case v.turn <- struct{}{}:
@@ -50,7 +50,7 @@ func (v *live) Approve(ctx context.Context, q gate.Question) (gate.Answer, error
 const timeToSee = 250 * time.Millisecond
 
 // ask puts a question into the status line, without choices yet. Where that has no room for what is
-// asked, all of it is shown above: nobody shall approve what cannot be seen.
+// asked, all of it is shown above: a user must not approve what cannot be seen.
 func (v *live) ask(q *question) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -124,7 +124,7 @@ func (v *live) answer(ctx context.Context, q gate.Question) (gate.Answer, error)
 	}
 }
 
-// explain shows all there is to know about the open question.
+// explain shows all details of the open question.
 func (v *live) explain() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -147,7 +147,7 @@ const (
 )
 
 // line is the question in one line. The choices are there in any case once it is open; what is asked
-// about is cut to the room, with a note that says so.
+// about is cut to the room, with a note.
 func (q *question) line(room int) string {
 	what := q.what()
 	keys, left := q.keys(room)
@@ -184,7 +184,7 @@ func name(tool string) string {
 	return text
 }
 
-// wish is what the call would do, in words for the tools that everybody has.
+// wish is what the call would do, in words for native tools.
 func (q *question) wish() string {
 	subject := safe((&lines{opts: Options{Dir: q.dir}}).subject(q.Call))
 	verb := "be called"

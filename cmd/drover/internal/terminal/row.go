@@ -10,8 +10,8 @@ import (
 	"github.com/drover-agents/drover/cmd/drover/internal/wording"
 )
 
-// A row is a finished line: when, what, about what, and what came of it. Its texts may be of
-// strangers; they are made safe when it is laid out.
+// A row is a finished line: time, activity, subject and result. Its texts may be hostile; they are made
+// safe when it is laid out.
 type row struct {
 	at   time.Duration // since the start
 	deep int           // how many subagents it is inside of
@@ -19,15 +19,15 @@ type row struct {
 	// subject is one line, clipped; or with rows set text that is broken into so many.
 	subject string
 	rows    int
-	// mark is one word on the outcome, figures count, and took is a duration. They stand at the right.
+	// mark is one word on the outcome, figures count, and took is a duration. They are at the right.
 	mark, figures, took string
-	// because says why, for what was denied or failed. It stands at the right if there are no figures
+	// because is the reason of a denial or failure. It is at the right if there are no figures
 	// and it has room there, and else below.
 	because string
 	tone    tone
 }
 
-// A tone is how a row stands out.
+// A tone is the emphasis of a row.
 type tone uint8
 
 const (
@@ -101,7 +101,7 @@ func (l layout) head(r row) []part {
 
 func (l layout) subjectAt(r row) int { return partsWidth(l.head(r)) }
 
-// tail is what stands at the right, and what has no room there.
+// tail is the text at the right, and the rest that has no room there.
 func (l layout) tail(r row) (tail []part, below []string) {
 	figures := safe(r.figures)
 	if r.took != "" {

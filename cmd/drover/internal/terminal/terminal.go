@@ -25,14 +25,14 @@ import (
 type View interface {
 	// Show is called with each event, in order; the last one is the done event.
 	Show(e event.Event)
-	// Stopping says that the run is being stopped, and what is thereby interrupted. It may be called
+	// Stopping shows that the run is being stopped, and the interrupted calls. It may be called
 	// while Show is.
 	Stopping()
 	// Close gives the terminal back. Nothing is shown afterwards. It may be called twice.
 	Close()
 }
 
-// Options says how a run is shown to a person. The zero value is ready to use.
+// Options set how a run is shown to a person. The zero value is ready to use.
 type Options struct {
 	// Quiet shows nothing but the answer. Questions are asked all the same.
 	Quiet bool
@@ -40,7 +40,7 @@ type Options struct {
 	Dir string
 	// MaxUSD is the budget that the cost is shown against. Zero means none.
 	MaxUSD float64
-	// Answer writes the answer of a run in place of the result as it came.
+	// Answer writes the answer of a run in a form of its own.
 	Answer func(w io.Writer, done event.Done) error
 
 	started time.Time // lines count from here
@@ -74,7 +74,7 @@ func Is(stream any) bool {
 	return is
 }
 
-// Width is how many columns the terminal has that out writes to. It is zero if out is no terminal.
+// Width returns the columns of the terminal that out writes to. It is zero if out is not a terminal.
 func Width(out io.Writer) int {
 	screen, is := fileOf(out)
 	if !is {
@@ -83,7 +83,7 @@ func Width(out io.Writer) int {
 	return widthOf(screen)
 }
 
-// plainWidth is the width of lines that are written to no terminal.
+// plainWidth is the width of lines that are not written to a terminal.
 const plainWidth = 120
 
 // fileOf is the file of a terminal.

@@ -77,7 +77,7 @@ func Text(text string) string {
 	}
 }
 
-// FirstLine is the first line that says something. The CLI puts errors between tags.
+// FirstLine returns the first line of a text, without the tags that the CLI puts around errors.
 func FirstLine(text string) string {
 	text = strings.TrimSuffix(strings.TrimPrefix(strings.TrimSpace(text), "<tool_use_error>"), "</tool_use_error>")
 	first, _, _ := strings.Cut(strings.TrimSpace(text), "\n")

@@ -25,7 +25,7 @@ type Pane struct {
 // Patience is how long a test waits for what must come.
 const Patience = 20 * time.Second
 
-// Start runs a command of the shell in a terminal, with variables of the environment. The screen says how it ended,
+// Start runs a command of the shell in a terminal, with variables of the environment. The screen shows how it ended,
 // and stays until the test is over. Without tmux the test is skipped.
 func Start(t *testing.T, columns, rows int, command string, env ...string) *Pane {
 	t.Helper()
@@ -68,7 +68,7 @@ func (p *Pane) Tmux(args ...string) string {
 	return string(out)
 }
 
-// Screen is what a person sees, without the empty rows at the end.
+// Screen returns the visible text, without the empty rows at the end.
 func (p *Pane) Screen() []string {
 	return strings.Split(strings.TrimRight(p.Tmux("capture-pane", "-p"), "\n"), "\n")
 }
@@ -110,5 +110,5 @@ func (p *Pane) Over(code int) []string {
 	return screen
 }
 
-// StatusLine matches a line of the screen that says what goes on, or asks a question.
+// StatusLine matches a line of the screen that shows the activity, or asks a question.
 var StatusLine = regexp.MustCompile(`(?m)^  (stopping )?[\w:]+ .* \d+ s(  .*)?$|^  .* wants to .*\[.*\?\].*$`)
