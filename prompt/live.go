@@ -55,24 +55,24 @@ type Opened struct {
 
 // A Live prompt is rendered for a run in which the model can open sections that are shown as summaries.
 //
-// Where sections are hidden the registry has one or both of two more tools. [OpenSections] gives the
-// model the text of sections as its result, and their tools in the same run. [ReadSection] gives text
-// alone and changes nothing. They are there if the text that the model has read names them, and stay
-// when nothing is hidden any more. The lists of allowed tools of a run must have them, and the tools
-// that may come.
+// Where sections are hidden the registry has one or both of two more tools. [OpenSections] returns the
+// text of sections to the model, and adds their tools in the same run. [ReadSection] returns text
+// only and changes nothing. The registry has them if the text that the model has read names them, and
+// keeps them when no section is hidden any more. The lists of allowed tools of a run must have them, and
+// the tools of hidden sections.
 //
 // Claude Code that is served the registry has opened tools in its very next request. With its tool
-// search, which is on unless ENABLE_TOOL_SEARCH=false is in its environment, that request has their
-// names and the CLI searches for their schemas; a call works at once in both cases.
+// search, which is on unless ENABLE_TOOL_SEARCH=false is in its environment, that request has only their
+// names, and the model searches for the schemas; a call works at once in both cases.
 //
-//   - To open a section opens those above it too. Below it, each section keeps its own visibility.
-//   - Opening is all or nothing. Where it fails, no tool is added, nothing is recorded, and the model
-//     gets the text along with the reason.
+//   - Opening a section opens its parents too. Below it, each section keeps its own visibility.
+//   - Opening is atomic. Where it fails, no tool is added, nothing is recorded, and the model
+//     gets the text with the reason.
 //   - The policies of a section hold before its tools are there.
-//   - Tools that do not reach the model, because a list excludes them or because its agent takes no notice
-//     of added tools, are named to it as not available, see [Opened.Withheld]. A later run has them.
-//   - What was opened stays so if the session takes the call back: the model has read it. The record of
-//     it is a [session.SetVisibility] for each section, and [session.RenderedTools] for what was added.
+//   - Tools that do not reach the model are reported to it as not available, see [Opened.Withheld]. A
+//     list of the run excludes them, or its agent ignores added tools. A later run has them.
+//   - Sections stay open if the session rolls the call back: the model has read them. Their record is
+//     a [session.SetVisibility] for each section, and [session.RenderedTools] for the added tools.
 //
 // A Live prompt is for one run, or for several that continue one conversation. It is safe for
 // concurrent use.

@@ -27,7 +27,7 @@ const (
 
 func exampleTarget(index int) string { return fmt.Sprintf("examples[%d]", index) }
 
-// An overrider changes faces. What is stale is noted; what is wrong is an error.
+// An overrider changes faces. It records stale overrides; an invalid one is an error.
 type overrider struct {
 	binder
 	faces []face

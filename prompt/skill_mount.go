@@ -19,9 +19,8 @@ import (
 // WriteTo mounts the skill: it writes the folder dir/NAME, which appears at once and complete, or not
 // at all. Folders are for the owner alone, and so are files; what was executable stays so.
 //
-// An equal folder is left alone, so that a skill can be mounted again in the midst of a run. One with
-// other content is an [ErrSkillMount] and is not touched. Nothing outside of dir is written, whatever
-// links are in it.
+// An equal folder is not changed, so that a skill can be mounted again during a run. A folder with
+// other content is an [ErrSkillMount] and is not changed. Links in dir do not lead writes out of it.
 func (s *Skill) WriteTo(dir string) error {
 	_, err := s.mount(dir)
 	return err

@@ -125,7 +125,7 @@ func (r *renderer) enabled(n *node) (bool, error) {
 	return ask(r, n, "Enabled", n.Enabled)
 }
 
-// ask calls a predicate. One that panics is an error.
+// ask calls a predicate. A panic becomes an error.
 func ask[T any](r *renderer, n *node, what string, predicate func(View) T) (answer T, err error) {
 	defer func() {
 		if p := recover(); p != nil {

@@ -43,7 +43,7 @@ func newDemoCommand() *cobra.Command {
 		Short: "Review a small bundled project in a cell, with or without a key",
 		Long: `Demo has an agent review a small bundled project: the real Claude Code CLI in a cell, with one tool of
 Go, a budget, a deadline, and a check that sends an incomplete review back. The agent sees the project
-read-only. What happened is kept in a folder that is named at the end.
+read-only. The recording is stored in a folder that is printed at the end.
 
 A model answers if the environment has a key or a token for Anthropic, or Bedrock switched on
 (CLAUDE_CODE_USE_BEDROCK=1). Otherwise, and with --scripted or ` + envDemo + `=script, a script on loopback does:

@@ -46,8 +46,8 @@ type Template interface {
 // A File has the overrides of one template under one tag. It keeps nothing in memory: each
 // call sees what the file has then. It is safe for use by several goroutines.
 //
-// The setters replace one thing each, for the text as the template has it now, and keep overrides
-// that were made for other texts. What the template does not have, and what takes no overrides, is an
+// The setters replace one part each, for the text as the template has it now, and keep overrides
+// that were made for other texts. A part that does not exist or takes no overrides is an
 // [*prompt.Error] that lists the valid targets.
 type File struct {
 	dir  string

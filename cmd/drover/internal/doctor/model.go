@@ -74,7 +74,7 @@ func (m *machine) examineModel(ctx context.Context) *Check {
 	return c
 }
 
-// endpointOf is scheme and host of an address. What else it holds may be secret: a user, a password, a
+// endpointOf returns scheme and host of an address. The rest may be secret: a user, a password, a
 // token in the path. For the same reason the error does not repeat it.
 func endpointOf(base string) (*url.URL, error) {
 	if base == "" {

@@ -47,8 +47,8 @@ const (
 	leastSubject  = 10
 )
 
-// tailColumns is the room for mark and figures in a line of so many columns. Of what a wider terminal
-// has more, one half is for the subject and one for reasons.
+// tailColumns is the room for mark and figures in a line of width columns. A wider terminal gives half
+// of its extra columns to the subject and half to reasons.
 func tailColumns(width int) int { return 27 + max(0, width-80)/2 }
 
 // A part is a safe piece of a line, in one colour.
