@@ -87,9 +87,6 @@ func (e *evaluation) advice(kind agent.FailureKind) RetryAdvice {
 	return RetryAdvice{Worthwhile: worthwhile[kind], Safe: e.past.safe(), After: e.past.retryAfter}
 }
 
-// goOn is the message to a model whose turn broke off.
-const goOn = "Your work was interrupted by a technical failure. Continue where you stopped. First check what is already done; do not repeat it."
-
 // attempts tries until there is an answer, or no sense in trying again.
 func (e *evaluation) attempts(ctx context.Context, say func() string, emit emitFunc) (*outcome, error) {
 	began, forks := e.resumeToken(), e.forks
@@ -150,7 +147,7 @@ func (e *evaluation) restart(began string, forks bool) {
 		e.returnTo(began, forks)
 		return
 	}
-	e.goOn = goOn
+	e.goOn = resumePrompt
 	e.returnTo(token, forks && token == began)
 }
 
@@ -449,7 +446,7 @@ func (e *evaluation) repair(ctx context.Context, err error) string {
 	if wrong == "" || e.summary.Repairs >= maxRepairs || ctx.Err() != nil || e.deadline.Check() != nil || e.tracker.Check() != nil {
 		return ""
 	}
-	return fmt.Sprintf("Your last answer cannot be used: %s\n\nGive the whole answer again, as structured output that fits the schema.", wrong)
+	return repairPrompt(wrong)
 }
 
 // repairable is what is wrong with an answer that the model could have given better, in words for the model.
@@ -458,7 +455,7 @@ func (e *evaluation) repairable(err error) string {
 		return bad.Err.Error()
 	}
 	if errors.Is(err, errNoOutput) || e.classify(err).Kind == agent.FailureNoOutput {
-		return "you replied with text; give the structured answer instead."
+		return noStructuredAnswer
 	}
 	return ""
 }

@@ -493,7 +493,7 @@ func (h *host) unfinished(ctx context.Context, output json.RawMessage, reason st
 		Session: h.opts.Session, Output: h.unwrapped(output), StopReason: reason, Files: h.files(), Exec: h.exec(),
 	}, h.deadline, h.tracker)
 	if err != nil {
-		found = guard.Incomplete(cmp.Or(found.Feedback, "The completion check failed to run. Keep working until you are sure that the task is complete."))
+		found = guard.Incomplete(cmp.Or(found.Feedback, checkFailed))
 		h.count(Stats{HookErrors: 1})
 		h.opts.Logger.WarnContext(ctx, "the completion check failed; the task counts as not done", "error", err)
 	}

@@ -91,6 +91,9 @@ func TestHooksThatFailAreCountedAndEndNothing(t *testing.T) {
 	if resp.Stats.HookErrors != 2+2 || resp.Completion.Done { // a call and a check in each of two turns
 		t.Errorf("%d errors are counted, and the task is done: %v", resp.Stats.HookErrors, resp.Completion.Done)
 	}
+	if want := "The completion check failed to run. Keep working"; !strings.HasPrefix(resp.Completion.Feedback, want) {
+		t.Errorf("the feedback is %q, want %q", resp.Completion.Feedback, want)
+	}
 	if got := logged.String(); strings.Count(got, `level=ERROR msg="Hook error" hook=`) != 2 || strings.Count(got, " error=") != 2+2 {
 		t.Errorf("logged:\n%s", got)
 	}

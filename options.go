@@ -110,7 +110,6 @@ const (
 const (
 	defaultRounds     = 10
 	defaultExpansions = 10
-	defaultInput      = "Begin."
 )
 
 // filled are the options with their defaults, and nothing that the caller may still change.

@@ -238,7 +238,7 @@ func TestTheRealCLIWithoutAnAnswer(t *testing.T) {
 		phase: drover.PhaseResponse, kind: agent.FailureNoOutput, retry: hopeless, is: []error{claude.ErrStructuredOutput},
 		payload: map[string]any{"output_type": "drover_test.review", "stop_reason": "end_turn"},
 	}.check(t, err)
-	if failure, _ := errors.AsType[*drover.EvaluationError](err); failure.Summary.Repairs != 1 || !model.SawText("Your last answer cannot be used") {
+	if failure, _ := errors.AsType[*drover.EvaluationError](err); failure.Summary.Repairs != 1 || !model.SawText("Your last answer cannot be used: you replied with text, not with structured output.") {
 		t.Errorf("%d repairs, want one that the model reads", failure.Summary.Repairs)
 	}
 	_, err = c.Send(t.Context(), "Never fit.")

@@ -6,7 +6,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"fmt"
+	"errors"
 	"log/slog"
 	"slices"
 	"strings"
@@ -477,7 +477,7 @@ func (l *Ledger) rewrite(ctx context.Context, p *passage) error {
 	}()
 	raw, err := rewrite()
 	if err == nil && raw != nil && !plainjson.IsObject(raw) {
-		err = fmt.Errorf("the new input of %s is not a JSON object", p.Name)
+		err = errors.New(invalidRewrite(p.Name))
 	}
 	if err != nil {
 		return err

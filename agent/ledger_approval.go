@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/internal/ident"
@@ -46,10 +45,10 @@ func (l *Ledger) decideOwn(ctx context.Context, p *passage) error {
 	call.Dir = opts.Dir
 	d := opts.Host.Decide(ctx, call)
 	if d.Verdict != event.Allow {
-		return errors.New(cmp.Or(d.Reason, call.Name+" is not permitted."))
+		return errors.New(cmp.Or(d.Reason, notPermitted(call.Name)))
 	}
 	if d.Input != nil && !plainjson.Equal(d.Input, raw) {
-		return fmt.Errorf("%s is permitted with another input only", call.Name)
+		return errors.New(otherInputOnly(call.Name))
 	}
 	return nil
 }

@@ -210,8 +210,12 @@ func TestLedger_OwnCallsThatTheHostChanges(t *testing.T) {
 	l := NewLedger(&LedgerOptions{Host: hostFunc(func(event.ToolCall) event.Decision {
 		return event.Decision{Verdict: event.Allow, Input: json.RawMessage(`{"n":2}`)}
 	})})
-	if _, err := l.Call(t.Context(), toolCall("a", `{"n":1}`)); err == nil || !strings.Contains(advice.Text(err), "another input only") {
+	if _, err := l.Call(t.Context(), toolCall("a", `{"n":1}`)); err == nil || !strings.Contains(advice.Text(err), "is permitted only with another input. Change the input") {
 		t.Errorf("the error is %v", err)
+	}
+	l = NewLedger(&LedgerOptions{Host: hostFunc(func(event.ToolCall) event.Decision { return event.Decision{} })})
+	if _, err := l.Call(t.Context(), toolCall("a", `{}`)); err == nil || !strings.HasSuffix(err.Error(), " is not permitted. Continue without this call.") {
+		t.Errorf("without a reason the error is %v", err)
 	}
 }
 

@@ -51,7 +51,7 @@ func (l *Ledger) begin(ctx context.Context, p *passage) error {
 	if err == nil {
 		return nil
 	}
-	p.answer = Opinion{Verdict: event.Deny, Reason: "call rejected: no checkpoint could be taken: " + err.Error()}
+	p.answer = Opinion{Verdict: event.Deny, Reason: noCheckpoint(err)}
 	l.refuse(p)
 	return nil
 }

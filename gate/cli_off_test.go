@@ -133,7 +133,7 @@ func TestAServerThatTakesTheNameOfOursIsNotCalled(t *testing.T) {
 	bind(t, gate.NewEngine(gate.ForClaude(known, gate.AllowTools("mcp__my_desk__save")), nil), opts)
 	opts.MCPServers["my.desk"] = serving("my.desk") // as settings could
 	turn(t, claudetest.Connect(t, opts), "save it")
-	if text, failed, _ := model.ToolResult("toolu_1"); !failed || !strings.Contains(text, "only has the name of a known one") || ran.of("my.desk") != 0 {
+	if text, failed, _ := model.ToolResult("toolu_1"); !failed || !strings.Contains(text, "is not the server that the policies know by this name") || ran.of("my.desk") != 0 {
 		t.Errorf("the model saw %q (failed: %t); the other server was called %d times", text, failed, ran.of("my.desk"))
 	}
 }

@@ -49,6 +49,9 @@ func TestFileTools_CannotConfigureTheCLI(t *testing.T) {
 			if diff := cmp.Diff([]event.ToolStatus{ok, no, no, no, no, ok, ok}, ends); diff != "" {
 				t.Errorf("the calls ended otherwise (-want +got):\n%s", diff)
 			}
+			if want := "Write to the working directory instead."; !model.SawText(want) {
+				t.Errorf("the model has not read %q", want)
+			}
 			if made, _ := filepath.Glob(filepath.Join(cli.Work, ran+"*")); len(made) > 0 {
 				t.Errorf("a command was run: %q", made)
 			}

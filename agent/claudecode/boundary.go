@@ -4,7 +4,6 @@ package claudecode
 
 import (
 	"context"
-	"fmt"
 	"strings"
 
 	"github.com/drover-agents/drover/claude"
@@ -33,7 +32,7 @@ func boundServers(o *claude.Options, names []string) error {
 		if list.has(call.ToolName) {
 			return nil, nil
 		}
-		return claude.DenyTool(fmt.Sprintf("Tool %s is not on the list of allowed tools.", call.ToolName)), nil
+		return claude.DenyTool(notListed(call.ToolName)), nil
 	})
 	o.Hooks = append([]claude.Hook{hook}, o.Hooks...)
 	return nil

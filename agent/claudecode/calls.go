@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"strings"
@@ -16,7 +15,6 @@ import (
 	"github.com/drover-agents/drover/agent/claudecode/catalogue"
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/event"
-	"github.com/drover-agents/drover/guard"
 	"github.com/drover-agents/drover/internal/plainjson"
 	"github.com/drover-agents/drover/tool"
 )
@@ -193,17 +191,6 @@ func withInput(out claude.HookOutput, input json.RawMessage) claude.HookOutput {
 	own := *answer
 	own.UpdatedInput = input
 	return &own
-}
-
-// denial is the reason of a denial, as the model reads it, of a call whose Rewrite failed.
-func denial(err error) string {
-	switch {
-	case errors.Is(err, guard.ErrDeadlineExceeded):
-		return "Deadline exceeded"
-	case errors.Is(err, guard.ErrBudgetExhausted):
-		return "Budget exhausted"
-	}
-	return advice.Text(err)
 }
 
 // askPermission is a permission callback whose question goes through the ledger.

@@ -278,6 +278,9 @@ func TestHooksThatFail(t *testing.T) {
 			if read := model.SawText("BROKEN-HOOK"); read != (name == "with an error") {
 				t.Errorf("the model read the error: %t", read)
 			}
+			if want := "Give the answer again."; !model.SawText(want) {
+				t.Errorf("the model has not read %q", want)
+			}
 			told := map[string]bool{}
 			for _, e := range of[event.Error](got) {
 				told[strings.Fields(e.Message)[2]] = e.Recoverable && e.Code == "HOOK_FAILED"

@@ -125,6 +125,9 @@ func TestAListOfAllowedToolsHoldsInEveryMode(t *testing.T) {
 			if diff := cmp.Diff(x.want, in); diff != "" {
 				t.Errorf("touch, git, other look and save, third (-want +got):\n%s", diff)
 			}
+			if want := "mcp__other__save is not on the list of allowed tools. Use another tool."; !model.SawText(want) {
+				t.Errorf("the model has not read %q", want)
+			}
 		})
 	}
 }

@@ -3,7 +3,6 @@
 package claudecode
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -169,7 +168,7 @@ func Permission(d tool.Decider, next claude.CanUseTool) claude.CanUseTool {
 		case got.Verdict == event.Ask:
 			return claude.Deny{Message: unanswered(req, got.Reason)}, nil
 		case needsPerson(req, got):
-			return claude.Deny{Message: fmt.Sprintf("%s needs a person to answer it, and nobody is there. Go on without it.", req.ToolName)}, nil
+			return claude.Deny{Message: noPerson(req.ToolName)}, nil
 		}
 		return claude.Allow{UpdatedInput: inputOr(got.Input, req.Input)}, nil
 	}
@@ -213,18 +212,6 @@ func allowed(result claude.PermissionResult) (claude.Allow, bool) {
 		}
 	}
 	return claude.Allow{}, false
-}
-
-func unanswered(req *claude.PermissionRequest, reason string) string {
-	text := req.ToolName + " needs approval"
-	if reason != "" {
-		text += " (" + reason + ")"
-	}
-	return text + ", and nobody is there to give it (no permission callback is set). Go on without it."
-}
-
-func denialText(d event.Decision) string {
-	return cmp.Or(d.Reason, fmt.Sprintf("The call of %s is not permitted.", cmp.Or(d.Tool, "this tool")))
 }
 
 func inputOr(input, otherwise json.RawMessage) json.RawMessage {

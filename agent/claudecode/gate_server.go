@@ -99,8 +99,7 @@ func (known gatedServers) genuine(g gated, h claude.Hook) claude.Hook {
 		if !ok || !known.impostor(call.MCPServer) {
 			return decide(ctx, in)
 		}
-		d := g.Deny(ctx, hookedCall(call), fmt.Sprintf("%s belongs to the MCP server %q (%s), which only has the name of a known one.",
-			call.ToolName, call.MCPServer.Name, call.MCPServer.Source))
+		d := g.Deny(ctx, hookedCall(call), impostorReason(call.ToolName, call.MCPServer))
 		return claude.DenyTool(d.Reason), nil
 	}
 	return h

@@ -32,7 +32,7 @@ func (h *hooked) answering(ctx context.Context, in *claude.PreToolUseInput) (*cl
 	})
 	switch {
 	case err != nil:
-		return claude.DenyTool(advice.Text(err)), nil
+		return claude.DenyTool(answerCheckFailed(err)), nil
 	case why != "" && h.refuses():
 		return claude.DenyTool(why), nil
 	}
@@ -66,7 +66,7 @@ func (h *hooked) stopping(ctx context.Context, in *claude.StopInput) (*claude.St
 		return h.Stopping(ctx, agent.Stop{SessionID: in.SessionID, Text: in.LastAssistantMessage, Again: in.StopHookActive, Answered: answered})
 	})
 	if err != nil {
-		why = "It could not be checked whether you are done: " + advice.Text(err) + "\nLook at your work once more, finish what is missing, and stop again."
+		why = stopCheckFailed(err)
 	}
 	if why == "" || answered || !h.refuses() {
 		return nil, nil

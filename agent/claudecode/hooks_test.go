@@ -164,7 +164,7 @@ func TestTheOldInputIsNeverUsedBesideARewrite(t *testing.T) {
 		"denied":          {`{"n":2}`, claude.DenyTool("no"), `{"permissionDecision":"deny","permissionDecisionReason":"no"}`},
 		"too late":        {`{"n":2}`, later, `{"updatedInput":{"n":2}}`},
 		"rewritten again": {`{"n":2}`, other, `{"updatedInput":{"n":3}}`},
-		"no object":       {`7`, claude.AllowTool(), `{"permissionDecision":"deny","permissionDecisionReason":"the new input of Read is not a JSON object"}`},
+		"no object":       {`7`, claude.AllowTool(), `{"permissionDecision":"deny","permissionDecisionReason":"call rejected: a hook replaced the input of Read by a value that is not a JSON object. Continue without this call."}`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := claude.Options{Hooks: []claude.Hook{claude.On("", func(context.Context, *claude.PreToolUseInput) (*claude.PreToolUseOutput, error) { return x.answer, nil })}}
@@ -245,7 +245,7 @@ func TestStopping_ErrorSendsBack(t *testing.T) {
 			t.Fatal(err)
 		}
 		out, _ := got.(*claude.StopOutput)
-		if blocked := out != nil && strings.Contains(out.Reason, "the disk is gone"); blocked != blocks {
+		if blocked := out != nil && out.Reason == "The completion check failed: the disk is gone\nReview your work, finish what is missing, then stop again."; blocked != blocks {
 			t.Errorf("stop %d: %+v, want that it is sent back: %t", i+1, out, blocks)
 		}
 	}

@@ -16,8 +16,6 @@ import (
 // fileTools are the tools of the CLI that write a file.
 const fileTools = "Write|Edit|MultiEdit|NotebookEdit"
 
-const ownFileReason = "This file configures the agent itself and cannot be changed. Write to the working directory instead."
-
 // denyOwnFiles denies file tools the files that the CLI reads its own configuration from. Hooks in its settings,
 // servers of its agents and commands in its skills run without a tool call, so that no gate decides about them.
 func denyOwnFiles(home func() string) claude.Hook {
