@@ -20,24 +20,22 @@ import (
 	"github.com/drover-agents/drover/tool"
 )
 
-// A RetryPolicy says when an evaluation that failed is tried again. The zero value is ready to use.
+// A RetryPolicy sets when a failed evaluation is retried. The zero value is ready to use.
 //
-// It is tried again if the same may succeed without any change: the agent did not start in time or ended in
-// the middle, or the model's service could not serve for now. If the agent has called tools, its
-// conversation is resumed and it is told to go on; if that cannot be, the prompt is said once more, but only
-// if every call was of a tool that is read-only. What was tried before counts toward the budget, and no wait
-// goes beyond the deadline.
+// A failure is retried if the same request may succeed later: the agent did not start in time or ended in
+// the middle, or the model's service was not available. If the agent has called tools, its conversation is
+// resumed. If it cannot be resumed, the prompt is sent again, but only if every called tool is read-only.
+// All attempts count toward the budget, and no wait goes beyond the deadline.
 //
-// The agent and the gateway repeat requests to the model on their own; what comes here has outlasted that.
+// The agent and the gateway retry requests to the model themselves; this policy handles the failures that remain.
 type RetryPolicy struct {
-	// MaxAttempts is how often it is tried in all. Zero means 5.
+	// MaxAttempts is the total number of attempts. Zero means 5.
 	MaxAttempts int
 	// BaseDelay is the wait before the second attempt, about doubled before each further one up to MaxDelay.
 	// Delays are jittered by 50 %. Zero means 500 milliseconds, and 8 seconds. A wait is never shorter than
-	// what the service asks for.
+	// the service asks for.
 	BaseDelay, MaxDelay time.Duration
-	// MaxTotalDelay bounds all waits together: it is not tried again if the next one goes beyond. Zero means
-	// 30 seconds.
+	// MaxTotalDelay bounds the sum of all waits. Zero means 30 seconds.
 	MaxTotalDelay time.Duration
 }
 
@@ -65,15 +63,14 @@ func (p RetryPolicy) delay(attempt int, atLeast time.Duration) time.Duration {
 	return max(most/2+rand.N(most/2+1), atLeast)
 }
 
-// A RetryAdvice says whether to try again what failed.
+// A RetryAdvice states whether to retry a failed evaluation.
 type RetryAdvice struct {
-	// Worthwhile says that the same may succeed later without any change.
+	// Worthwhile is true if the same request may succeed later.
 	Worthwhile bool
-	// Safe says that nothing was done that another try would do again: no tool was called, or only tools
-	// that are read-only. Where it is false, resume the conversation instead, if Summary.ResumeToken is
-	// there.
+	// Safe is true if a retry repeats no side effect: no tool was called, or only read-only tools. Where it is
+	// false, resume the conversation instead, if Summary.ResumeToken is set.
 	Safe bool
-	// After is how long to wait at least. Zero means that nobody said.
+	// After is the minimum wait. Zero means that the service set none.
 	After time.Duration
 }
 
@@ -88,13 +85,13 @@ func (e *evaluation) advice(kind agent.FailureKind) RetryAdvice {
 }
 
 // attempts tries until there is an answer, or no sense in trying again.
-func (e *evaluation) attempts(ctx context.Context, say func() string, emit emitFunc) (*outcome, error) {
+func (e *evaluation) attempts(ctx context.Context, text func() string, emit emitFunc) (*outcome, error) {
 	began, forks := e.resumeToken(), e.forks
 	var waited time.Duration
 	for {
 		e.summary.Attempts++
 		before := e.past.count()
-		o, err := e.attempt(ctx, say, emit)
+		o, err := e.attempt(ctx, text, emit)
 		if token := e.summary.ResumeToken; token != "" || e.past.count() > before {
 			e.past.token = token
 		}
@@ -117,7 +114,7 @@ func (e *evaluation) attempts(ctx context.Context, say func() string, emit emitF
 	}
 }
 
-// again says whether to try once more after a failure, and after which wait.
+// again reports whether to retry after a failure, and after which wait.
 func (e *evaluation) again(ctx context.Context, failure *EvaluationError, waited time.Duration) (time.Duration, bool) {
 	policy := e.opts.Retry.filled()
 	wait := policy.delay(e.summary.Attempts, failure.Retry.After)
@@ -147,22 +144,21 @@ func (e *evaluation) restart(began string, forks bool) {
 		e.returnTo(began, forks)
 		return
 	}
-	e.goOn = resumePrompt
+	e.resumeText = resumePrompt
 	e.returnTo(token, forks && token == began)
 }
 
-// CodeRetry is the code of the [event.Error] that tells that an evaluation is tried again.
+// CodeRetry is the code of the [event.Error] that reports a retry of an evaluation.
 const CodeRetry = "RETRY"
 
-// announce tells that it is tried again.
+// announce logs and emits that a retry follows.
 func (e *evaluation) announce(ctx context.Context, failure *EvaluationError, wait time.Duration, emit emitFunc) {
 	next := e.summary.Attempts + 1
 	e.opts.Logger.WarnContext(ctx, "drover: an attempt failed; another one follows", "prompt", e.prompt.Name(), "run", e.run.RunID, "attempt", next, "wait", wait, "error", failure.Message)
-	told := e.made(event.Error{
+	emit(e.made(event.Error{
 		Code: CodeRetry, Recoverable: true, Cause: failure,
 		Message: fmt.Sprintf("attempt %d of %d follows in %s: %s", next, e.opts.Retry.filled().MaxAttempts, wait.Round(time.Millisecond), failure.Message),
-	})
-	emit(told)
+	}))
 }
 
 // pause waits, and reports false if the context ends meanwhile.
@@ -213,8 +209,8 @@ func (c *pastCalls) safe() bool {
 	return c.changing == 0 && !slices.ContainsFunc(c.open, func(o openCall) bool { return !o.readOnly })
 }
 
-// readOnly reports whether a call is of a tool that changes nothing. Of a tool that nobody knows, one that
-// is another program's, nothing is known.
+// readOnly reports whether a call is of a tool that changes nothing. A tool that neither the
+// registry nor the catalogue has counts as changing.
 func (e *evaluation) readOnly(call event.ToolCall) bool {
 	if name, ours := e.opts.ownTool(call.Name); ours {
 		if e.live == nil {
@@ -227,7 +223,7 @@ func (e *evaluation) readOnly(call event.ToolCall) bool {
 	return ok && native.Risk == tool.ReadOnly
 }
 
-// first is what the user says first.
+// first is the first message of the user.
 func (e *evaluation) first() string {
 	if e.opts.Placement == AsUser {
 		return e.host.opening(e.live.Rendered().Text)
@@ -244,24 +240,24 @@ func (e *evaluation) more(text string) string {
 	return text
 }
 
-// message is what the user says, or that the agent go on with it.
-func (e *evaluation) message(say func() string) string {
-	if text := e.goOn; text != "" {
-		e.goOn = ""
+// message is the next message of the user: the text that resumes a broken turn, or else that of the caller.
+func (e *evaluation) message(otherwise func() string) string {
+	if text := e.resumeText; text != "" {
+		e.resumeText = ""
 		return e.host.opening(text)
 	}
-	return say()
+	return otherwise()
 }
 
 // attempt runs the agent until it answers. It starts the prompt again each time the model asks for hidden sections.
-func (e *evaluation) attempt(ctx context.Context, say func() string, emit emitFunc) (*outcome, error) {
+func (e *evaluation) attempt(ctx context.Context, text func() string, emit emitFunc) (*outcome, error) {
 	began, forks := e.resumeToken(), e.forks
 	for {
 		if err := e.ready(ctx); err != nil {
 			return nil, err
 		}
 		own, cancel := e.host.expandable(ctx)
-		o, err := e.rounds(own, e.message(say), emit)
+		o, err := e.rounds(own, e.message(text), emit)
 		cancel()
 		more := e.live.Expansion()
 		if more == nil || ctx.Err() != nil || o != nil { // the first answer that fits ends the run
@@ -279,7 +275,7 @@ func (e *evaluation) attempt(ctx context.Context, say func() string, emit emitFu
 	}
 }
 
-// returnTo has the agent forget what was said since.
+// returnTo makes the next run resume an earlier state of the conversation.
 func (e *evaluation) returnTo(token string, forks bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -294,7 +290,7 @@ func (e *evaluation) ready(ctx context.Context) error {
 	return e.open(ctx)
 }
 
-// rounds talks to the agent until there is nothing more to say to it.
+// rounds sends messages to the agent until a turn is the last.
 func (e *evaluation) rounds(ctx context.Context, text string, emit emitFunc) (*outcome, error) {
 	e.logBegin(ctx)
 	for {
@@ -315,11 +311,11 @@ func (e *evaluation) rounds(ctx context.Context, text string, emit emitFunc) (*o
 	}
 }
 
-// A turn is what an agent did about one message of the user.
+// A turn is the agent's work on one message of the user.
 type turn struct {
 	event.Done
 	SessionID string
-	// Failure is why it failed, where the agent said so.
+	// Failure is why it failed, where the agent reports it.
 	Failure *event.Error
 	// Kinds counts the events.
 	Kinds map[event.Kind]int
@@ -379,11 +375,10 @@ func (e *evaluation) add(t *turn) {
 	}
 }
 
-// maxRepairs is how often a model is told that its answer cannot be used. One that has not understood then
-// will not: the agent itself has told it several times before.
+// maxRepairs is how often a model is asked to repair its answer. The agent itself has asked it several times before.
 const maxRepairs = 1
 
-// judge says whether a turn was the last. If not, next is what the user says now.
+// judge returns the outcome if a turn was the last. If not, next is the next message of the user.
 func (e *evaluation) judge(ctx context.Context, t *turn) (o *outcome, next string, err error) {
 	value, err := e.answer(ctx, t)
 	if err == nil {
@@ -391,7 +386,7 @@ func (e *evaluation) judge(ctx context.Context, t *turn) (o *outcome, next strin
 	}
 	if next := e.repair(ctx, err); next != "" {
 		e.summary.Repairs++
-		e.opts.Logger.InfoContext(ctx, "drover: the answer cannot be used; the model is told so", "prompt", e.prompt.Name(), "run", e.run.RunID)
+		e.opts.Logger.InfoContext(ctx, "drover: the answer cannot be used; the model is asked to repair it", "prompt", e.prompt.Name(), "run", e.run.RunID)
 		return nil, next, nil
 	}
 	return nil, "", err
@@ -440,7 +435,7 @@ func (e *evaluation) unwrapped(output json.RawMessage) json.RawMessage {
 	return schema.Unwrap(output)
 }
 
-// repair is what to say to a model whose answer cannot be used, or nothing if saying so would not help.
+// repair is the message to a model whose answer cannot be used, or "" if a repair is not possible.
 func (e *evaluation) repair(ctx context.Context, err error) string {
 	wrong := e.repairable(err)
 	if wrong == "" || e.summary.Repairs >= maxRepairs || ctx.Err() != nil || e.deadline.Check() != nil || e.tracker.Check() != nil {
@@ -449,7 +444,7 @@ func (e *evaluation) repair(ctx context.Context, err error) string {
 	return repairPrompt(wrong)
 }
 
-// repairable is what is wrong with an answer that the model could have given better, in words for the model.
+// repairable is the fault of an answer that the model can repair, as the model reads it, or "".
 func (e *evaluation) repairable(err error) string {
 	if bad, ok := errors.AsType[*prompt.OutputError](err); ok {
 		return bad.Err.Error()

@@ -24,12 +24,12 @@ import (
 // the cleanup after it failed: see [Summary.Cleanup].
 func Evaluate[T any](ctx context.Context, a agent.Adapter, p *prompt.Prompt[T], opts *Options) (*Response[T], error) {
 	run := Stream(ctx, a, p, opts)
-	for range run.Events() { // the response says how it ended
+	for range run.Events() { // the response has the end
 	}
 	return run.Response()
 }
 
-// Stream is [Evaluate] with the events of the run. Nothing happens before somebody reads them.
+// Stream is [Evaluate] with the events of the run. The run starts when the events are read.
 func Stream[T any](ctx context.Context, a agent.Adapter, p *prompt.Prompt[T], opts *Options) *Run[T] {
 	c := Converse(a, p, opts)
 	return &Run[T]{stream: func(emit emitFunc) (resp *Response[T], err error) {
@@ -100,23 +100,23 @@ func parser[T any](p *prompt.Prompt[T]) func(json.RawMessage) (any, error) {
 	return func(raw json.RawMessage) (any, error) { return p.Parse(raw) }
 }
 
-// A Conversation is a prompt and what is said after its answer. It keeps its agent until it is closed.
+// A Conversation is a prompt and the messages after its answer. It keeps its agent until it is closed.
 // It sends one message at a time: a caller that sends another one meanwhile gets [agent.ErrBusy].
 type Conversation[T any] struct {
 	e *evaluation
 }
 
-// Converse makes a conversation that begins with a prompt. Nothing is started before something is said, or
-// [Conversation.Prepare] is called. It must be closed.
+// Converse makes a conversation that begins with a prompt. The agent starts with the first message, or
+// when [Conversation.Prepare] is called. It must be closed.
 func Converse[T any](a agent.Adapter, p *prompt.Prompt[T], opts *Options) *Conversation[T] {
 	return &Conversation[T]{newEvaluation(a, p, parser(p), opts)}
 }
 
 // Prepare renders the prompt and starts the agent, which then waits: the first answer comes many times
-// sooner. It need not be called: the agent also starts when something is said.
+// sooner. It is optional: otherwise the agent starts with the first message.
 func (c *Conversation[T]) Prepare(ctx context.Context) error { return c.e.warm(ctx) }
 
-// Begin says the prompt and waits for the answer.
+// Begin sends the prompt and waits for the answer.
 func (c *Conversation[T]) Begin(ctx context.Context) (*Response[T], error) {
 	return c.begin(ctx, silently)
 }
@@ -127,7 +127,7 @@ func (c *Conversation[T]) Send(ctx context.Context, text string) (*Response[T], 
 	return c.send(ctx, text, silently)
 }
 
-// Stream is Send with the events of the turn. An empty text says the prompt.
+// Stream is Send with the events of the turn. An empty text sends the prompt.
 func (c *Conversation[T]) Stream(ctx context.Context, text string) *Run[T] {
 	return &Run[T]{stream: func(emit emitFunc) (*Response[T], error) {
 		if text == "" {
@@ -144,14 +144,14 @@ var ErrInterrupted = advice.Wrap(errors.New("drover: the turn was interrupted"),
 // [ErrInterrupted], and the conversation can go on.
 func (c *Conversation[T]) Interrupt() bool { return c.e.stop(ErrInterrupted) }
 
-// ResumeToken continues the conversation elsewhere: give it to [Options] as Resume. It is empty as long as
-// nothing was answered.
+// ResumeToken continues the conversation elsewhere: set it as Resume of [Options]. It is empty before the
+// first answer.
 func (c *Conversation[T]) ResumeToken() string { return c.e.resumeToken() }
 
-// Fork is a conversation that has said the same so far, and goes on by itself: what this one says later, or in a
-// turn that is under way, is not in it if the adapter is an [agent.Snapshotter]. Its session is a clone; the folder
-// that its agent works in is the same. Budget limits the fork alone; with nil it shares the budget of this
-// conversation, and what either consumes counts for both. It must be closed too.
+// Fork returns a conversation with the same history that continues independently. If the adapter is an
+// [agent.Snapshotter], later messages of this one, and those of a turn under way, are not in it. Its session is a
+// clone; the working directory is the same. Budget limits the fork alone; with nil both conversations share one
+// budget. It must be closed too.
 func (c *Conversation[T]) Fork(budget *guard.Budget) (*Conversation[T], error) {
 	forked, err := c.e.fork(budget)
 	if err != nil {

@@ -2,13 +2,12 @@
 
 // Package drover has coding agents answer typed prompts.
 //
-// [Evaluate] takes a prompt and returns a typed answer. Behind it, the prompt is rendered, an agent is
-// started in a place of its own with the tools and skills of the prompt, every call that it makes is
-// decided, carried out as a transaction and recorded in a session, and its answer is checked against the
-// type that the prompt asks for. [Stream] gives the same with everything that happens while it happens,
-// and a [Conversation] goes on after the first answer.
+// [Evaluate] takes a prompt and returns a typed answer. It renders the prompt and starts an agent
+// in a working directory of its own, with the tools and skills of the prompt. Every tool call is decided,
+// made as a transaction and recorded in a session. The answer is checked against the type of the prompt.
+// [Stream] also yields the events of the run, and a [Conversation] continues after the first answer.
 //
-// An adapter says which agent it is; package claudecode has that of Claude Code. A prompt is made with
+// An adapter connects to one agent; package claudecode has that of Claude Code. A prompt is made with
 // package prompt:
 //
 //	p, err := prompt.NewPrompt[Review]("docs", "review", prompt.Markdown("task", "Task", "Review it."))
@@ -22,5 +21,5 @@
 //	...
 //	fmt.Println(resp.Output, resp.CostUSD())
 //
-// Whatever goes wrong is an [*EvaluationError], which says what to do next and whether to try again.
+// Every failure is an [*EvaluationError], with the next step and whether to retry.
 package drover

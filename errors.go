@@ -33,26 +33,26 @@ const (
 	PhaseBudget Phase = "budget"
 )
 
-// An EvaluationError says why a prompt has no answer. Its cause is there for [errors.Is] and [errors.As]:
+// An EvaluationError is why a prompt has no answer. Its cause is available to [errors.Is] and [errors.As]:
 // [guard.ErrDeadlineExceeded], [guard.ErrBudgetExhausted], [context.Canceled], [agent.ErrUnavailable], a
 // [*ThrottleError], a [*prompt.OutputError], and the errors of the adapter.
 type EvaluationError struct {
 	// Prompt is the name of the prompt.
 	Prompt string
-	// Phase is whom it concerns, for programs that handle errors, and Stage how far the evaluation had come.
+	// Phase is the part that failed, for programs that handle errors, and Stage how far the evaluation had come.
 	Phase Phase
 	Stage Stage
-	// Kind is the kind of trouble: agent.FailureRateLimit and the others. It is never empty.
+	// Kind is the kind of failure: agent.FailureRateLimit and the others. It is never empty.
 	Kind agent.FailureKind
-	// Message says what happened, and Next what to do about it; that may be empty.
+	// Message is what failed, and Next what to do about it; that may be empty.
 	Message, Next string
 	// Err is the cause.
 	Err error
-	// Payload has what is known for programs and logs. All of it has a JSON form. Of an agent:
+	// Payload has details for programs and logs. All of it has a JSON form. Of an agent:
 	// "exit_code", "stderr", "subtype", "api_error_status"; of its turn: "status", "stop_reason",
 	// "message_count", "events" by kind, "output_type".
 	Payload map[string]any
-	// Retry says whether to try again.
+	// Retry states whether to try again.
 	Retry RetryAdvice
 	// Summary is what became of the evaluation, with its usage and cost.
 	Summary Summary
@@ -88,29 +88,28 @@ func (e *EvaluationError) Is(target error) bool {
 	return e.Phase == PhaseBudget && target == guard.ErrBudgetExhausted
 }
 
-// A ThrottleKind says in what way a service could not serve.
+// A ThrottleKind is why a service was not available.
 type ThrottleKind string
 
 // The kinds of throttling.
 const (
 	ThrottleRateLimit  ThrottleKind = "rate_limit" // too many requests
-	ThrottleQuota      ThrottleKind = "quota"      // it wants to be paid first
+	ThrottleQuota      ThrottleKind = "quota"      // the account is out of credit
 	ThrottleTimeout    ThrottleKind = "timeout"    // it could not be reached, or did not answer in time
 	ThrottleOverloaded ThrottleKind = "overloaded" // it has no capacity
 )
 
-// A ThrottleError is the cause of an [EvaluationError] of an agent or a model's service that could not serve
-// for now.
+// A ThrottleError is the cause of an [EvaluationError] where an agent or a model's service is temporarily not available.
 type ThrottleError struct {
 	Kind ThrottleKind
-	// RetryAfter is how long to wait at least. Zero means that nobody said.
+	// RetryAfter is the minimum wait. Zero means that the service set none.
 	RetryAfter time.Duration
 	// Attempts is how often the evaluation was tried. The agent and the gateway have repeated the request
 	// on their own before.
 	Attempts int
-	// RetrySafe says that nothing was done that another try would do again.
+	// RetrySafe is true if a retry repeats no side effect.
 	RetrySafe bool
-	// Err is what the agent said.
+	// Err is the error of the agent.
 	Err error
 }
 
@@ -149,13 +148,13 @@ func (e *evaluation) failed(err error) *EvaluationError {
 func (e *evaluation) refused(err error) *EvaluationError {
 	failure := &EvaluationError{Prompt: e.prompt.Name(), Phase: PhaseRequest, Stage: StagePrepare, Kind: agent.FailureRequest, Err: err, Retry: RetryAdvice{Safe: true}}
 	failure.Message, failure.Next = err.Error(), advice.Of(err)
-	if errors.Is(err, agent.ErrBusy) { // which speaks of a runner, and here nobody has seen one
+	if errors.Is(err, agent.ErrBusy) { // which names a runner, and the caller has none
 		failure.Message, failure.Next = "the conversation has a turn under way", "wait until that is over, interrupt it, or fork the conversation"
 	}
 	return failure
 }
 
-// nextStep is what to do about kinds of failures whose errors do not say so themselves.
+// nextStep is the advice for kinds of failures whose errors have none.
 var nextStep = map[agent.FailureKind]string{
 	agent.FailureUnavailable:    "run drover doctor, which says what is missing",
 	agent.FailureAuthentication: "check the key or the token that the adapter was given",
@@ -179,7 +178,7 @@ var nextStep = map[agent.FailureKind]string{
 	agent.FailureOutputRetries:  "make the output type easier to fill, or describe its fields",
 }
 
-// classify says what kind of trouble an error is.
+// classify returns the kind of failure that an error is.
 func (e *evaluation) classify(err error) agent.Failure {
 	switch {
 	case errors.Is(err, errNoOutput), errors.Is(err, prompt.ErrOutput):
@@ -212,7 +211,7 @@ func (e *evaluation) classify(err error) agent.Failure {
 	return agent.Failure{Kind: agent.FailureExecution}
 }
 
-// stopped reports whether an error is that of something that was told to stop.
+// stopped reports whether an error comes from a cancellation or a deadline.
 func stopped(err error) bool {
 	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, guard.ErrDeadlineExceeded)
 }
@@ -264,7 +263,7 @@ type turnError struct {
 func (e *turnError) Error() string { return e.cause.Error() }
 func (e *turnError) Unwrap() error { return e.cause }
 
-// kind is what the end of the turn alone says about the failure.
+// kind is the kind of failure by the end of the turn alone, or "".
 func (e *turnError) kind() agent.FailureKind {
 	t := e.turn
 	switch {
@@ -317,7 +316,7 @@ func (e *evaluation) turnCause(ctx context.Context, t *turn) error {
 	return cmp.Or(cause, e.unexplained(t))
 }
 
-// unexplained is the error of a turn that failed and did not say why.
+// unexplained is the error of a turn that failed without a cause.
 func (e *evaluation) unexplained(t *turn) error {
 	if t.Status == "" {
 		return advice.Wrap(errors.New("no result was received from the agent"), "try again; see the log of the agent for why it ended")
@@ -334,7 +333,7 @@ func stopCause(ctx context.Context) error {
 	return &stopError{cause, ctx.Err()}
 }
 
-// because is an error of what was told to stop, with the reason. It matches the error of the context too.
+// because adds the cause of the context to an error of a stopped operation. It matches the error of the context too.
 func because(ctx context.Context, err error) error {
 	switch cause := context.Cause(ctx); {
 	case cause == nil:

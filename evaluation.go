@@ -60,21 +60,21 @@ type evaluation struct {
 	deadline   guard.Deadline
 	workingDir *workingDir
 
-	live    *prompt.Live
-	host    *host
-	runner  *agent.Runner
-	asked   agent.Request
-	talk    agent.Conversation // nil if the adapter cannot keep one
-	before  string             // the conversation as it was before the turn under way
-	forks   bool               // the conversation that is resumed stays as it is
-	record  *Transcript
-	seq     int64 // of the last event
-	began   time.Time
-	past    pastCalls
-	goOn    string // what to say first instead of the prompt
-	summary Summary
-	trace   *telemetry.Run // nil without telemetry
-	// traceState goes with the trace context; logged says that the begin was logged.
+	live         *prompt.Live
+	host         *host
+	runner       *agent.Runner
+	asked        agent.Request
+	conversation agent.Conversation // nil if the adapter cannot keep one
+	before       string             // the conversation as it was before the turn under way
+	forks        bool               // the conversation that is resumed stays as it is
+	record       *Transcript
+	seq          int64 // of the last event
+	began        time.Time
+	past         pastCalls
+	resumeText   string // sent first instead of the prompt
+	summary      Summary
+	trace        *telemetry.Run // nil without telemetry
+	// traceState goes with the trace context; logged is true once the begin was logged.
 	traceState string
 	logged     bool
 }
@@ -101,21 +101,21 @@ func (e *evaluation) reserve() bool {
 
 func (e *evaluation) free() { <-e.turns }
 
-// evaluate says the prompt and waits for the answer.
+// evaluate sends the prompt and waits for the answer.
 func (e *evaluation) evaluate(ctx context.Context, emit emitFunc) (*outcome, error) {
 	return e.exclusively(ctx, emit, func(ctx context.Context, emit emitFunc) (*outcome, error) {
 		return e.attempts(ctx, e.first, emit)
 	})
 }
 
-// proceed says something more in a conversation.
+// proceed sends another message.
 func (e *evaluation) proceed(ctx context.Context, text string, emit emitFunc) (*outcome, error) {
 	return e.exclusively(ctx, emit, func(ctx context.Context, emit emitFunc) (*outcome, error) {
 		return e.attempts(ctx, func() string { return e.more(text) }, emit)
 	})
 }
 
-// warm makes an agent ready for what will be said.
+// warm makes an agent ready for the first message.
 func (e *evaluation) warm(ctx context.Context) error {
 	if !e.reserve() {
 		return e.refused(agent.ErrBusy)
@@ -135,9 +135,9 @@ func (e *evaluation) warm(ctx context.Context) error {
 		if err = e.openWorkingDir(bounded); err == nil {
 			err = e.ready(bounded)
 		}
-		if p, ok := e.talk.(agent.Warmer); ok && err == nil {
+		if p, ok := e.conversation.(agent.Warmer); ok && err == nil {
 			if err = p.WarmUp(bounded); err != nil {
-				e.discard() // what is said next begins another one
+				e.discard() // the next message begins another one
 			}
 		}
 	}
@@ -205,7 +205,7 @@ var errLeft = errors.New("drover: the reader of the events has left")
 // ErrClosed is why nothing more can be said in a conversation.
 var ErrClosed = advice.Wrap(errors.New("drover: the conversation is closed"), "begin another one, or resume this one with its token")
 
-// prepare makes everything that holds for the whole evaluation. What it returns ends the limits.
+// prepare makes everything that holds for the whole evaluation. The returned function ends the limits.
 func (e *evaluation) prepare(ctx context.Context) (_ context.Context, end func(), err error) {
 	e.start()
 	end = func() {}
@@ -219,7 +219,7 @@ func (e *evaluation) prepare(ctx context.Context) (_ context.Context, end func()
 
 // start forgets what came before, and names the run.
 func (e *evaluation) start() {
-	e.stage, e.began, e.seq, e.past, e.goOn, e.logged = StagePrepare, time.Now(), 0, pastCalls{}, "", false
+	e.stage, e.began, e.seq, e.past, e.resumeText, e.logged = StagePrepare, time.Now(), 0, pastCalls{}, "", false
 	e.summary = Summary{PromptName: e.prompt.Name(), Session: e.opts.Session, Completion: guard.Complete(), ResumeToken: e.resumeToken()}
 	e.identify()
 }
@@ -294,7 +294,7 @@ func (e *evaluation) request() (agent.Request, error) {
 		Settings: e.opts.Settings,
 		Registry: e.live.Registry(), OutputSchema: rendered.OutputSchema,
 		Resume: e.resumeToken(), Fork: e.forks, RunID: e.run.RunID, TraceParent: e.run.Traceparent(), TraceState: e.traceState,
-		MaxRefusals: e.opts.MaxRounds, Transcript: e.record.hear(),
+		MaxRefusals: e.opts.MaxRounds, Transcript: e.record.receiver(),
 	}
 	r.Workspace, r.Permissions = e.workingDir.workspace(), nil // the gate of the host has the permissions
 	if e.tracker != nil {
@@ -322,12 +322,12 @@ func (e *evaluation) engage(ctx context.Context, r agent.Request) (err error) {
 	adapter := e.adapter
 	o := &agent.RunnerOptions{Logger: e.opts.Logger}
 	if opener, ok := adapter.(agent.Opener); ok {
-		talk, err := opener.Open(ctx, r)
+		conversation, err := opener.Open(ctx, r)
 		if err != nil {
 			return err
 		}
-		e.setConversation(talk)
-		adapter = agent.Talk(adapter, talk)
+		e.setConversation(conversation)
+		adapter = agent.Talk(adapter, conversation)
 	}
 	e.asked = r
 	if e.runner, err = agent.NewRunner(adapter, o); err != nil {
@@ -346,11 +346,11 @@ func (e *evaluation) resumeToken() string {
 // dismiss ends the agent, not the evaluation.
 func (e *evaluation) dismiss() error {
 	e.runner = nil
-	talk := e.setConversation(nil)
-	if talk == nil {
+	conversation := e.setConversation(nil)
+	if conversation == nil {
 		return nil
 	}
-	err := talk.Close()
+	err := conversation.Close()
 	e.host.recordOpen(context.Background(), true) // what a turn has left to subagents in the background
 	return err
 }
@@ -364,10 +364,10 @@ func (e *evaluation) discard() {
 }
 
 // setConversation replaces the current conversation and returns the old one. Safe for hook goroutines.
-func (e *evaluation) setConversation(talk agent.Conversation) (before agent.Conversation) {
+func (e *evaluation) setConversation(next agent.Conversation) (before agent.Conversation) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	before, e.talk = e.talk, talk
+	before, e.conversation = e.conversation, next
 	return before
 }
 
@@ -470,8 +470,8 @@ func (e *evaluation) noteBefore() {
 	e.before = before
 }
 
-// A workingDir is where an agent works, if that is known here. One that was made for a conversation is removed
-// when that and all forks of it are closed.
+// A workingDir is where an agent works, if that is known here. A folder that was made for a conversation is removed
+// when the conversation and all its forks are closed.
 type workingDir struct {
 	w     *workspace.Workspace // nil is a folder that only the agent knows
 	own   bool
@@ -504,11 +504,11 @@ func (e *evaluation) openWorkingDir(ctx context.Context) error {
 	return nil
 }
 
-// ownWorkspaces are the workspaces that evaluations have made for themselves. They are for nobody else.
+// ownWorkspaces are the workspaces that evaluations have made for themselves. No other evaluation uses them.
 var ownWorkspaces sync.Map
 
 // chosenWorkspace is the workspace of the options, of the prompt's sections, or of the session, in this order. The
-// prompt tells of its own, so that no other can be used.
+// text of the prompt describes its own workspace, so no other can be used.
 func (e *evaluation) chosenWorkspace() (*workspace.Workspace, error) {
 	told, err := e.prompt.Workspace(&prompt.RenderOptions{Session: e.opts.Session})
 	if err != nil {

@@ -29,9 +29,8 @@ import (
 )
 
 // A host answers what the agent asks during an evaluation: the gate, the hooks, the tools of the prompt.
-// Its methods are called by several goroutines, some of them between the turns. What they need of the
-// evaluation and may change is kept here too; what they change is the host's own, and becomes the evaluation's
-// when the turn is over.
+// Its methods are called by several goroutines, some of them between the turns. They change only the host's own
+// state, which becomes the evaluation's when the turn is over.
 type host struct {
 	*evaluation
 	workingDir *workingDir
@@ -47,7 +46,7 @@ type host struct {
 
 	lock   sync.Mutex
 	named  guard.RunContext        // the run of the last turn
-	tell   func(event.Event)       // into the stream of the turn under way
+	stream func(event.Event)       // into the stream of the turn under way
 	halt   context.CancelCauseFunc // ends it
 	expand context.CancelCauseFunc // ends the attempt; the next one has more sections
 	lost   error                   // why something could not be recorded
@@ -65,14 +64,13 @@ func (e *evaluation) newHost() (h *host, err error) {
 	return h, err
 }
 
-// around is what each call of our tools runs in: a transaction of session and files together, which
-// leaves one record.
+// around wraps each call of our tools: a transaction of session and files together, which leaves one record.
 func (h *host) around() tool.Around {
 	inner := session.ToolTx(h.opts.Session, &session.ToolTxOptions{Adapter: h.adapter.Agent(), Prompt: h.prompt.Name(), Catalogue: h.adapter.Catalogue(), DispatchValues: true})
 	return func(ctx context.Context, call *tool.Call, next func(context.Context) tool.Result) tool.Result {
 		defer h.calls.Runs(call)()
 		h.beat()
-		if call.AgentID == "" { // which only the agent's hook is told
+		if call.AgentID == "" { // only the agent's hook knows it
 			call.AgentID = h.calls.State(call.ID).AgentID
 		}
 		begun := false
@@ -108,11 +106,11 @@ func (h *host) runContext() guard.RunContext {
 	return h.named
 }
 
-// toolEvent passes on what handlers tell. Of the calls themselves the agent tells.
+// toolEvent emits the events of handlers. The agent reports the calls themselves.
 func (h *host) toolEvent(e event.Event) {
 	switch e.Payload.(type) {
 	case event.ToolLog, event.ToolProgress, event.ToolStep:
-		h.say(e)
+		h.emit(e)
 	}
 }
 
@@ -122,7 +120,7 @@ func (h *host) opened(ctx context.Context, o prompt.Opened) error {
 		return nil
 	}
 	h.mu.Lock()
-	talk, ok := h.talk.(agent.Learner)
+	learner, ok := h.conversation.(agent.Learner)
 	h.mu.Unlock()
 	if !ok {
 		return advice.Wrap(fmt.Errorf("%s takes no skills while it works", h.adapter.Agent()), "set RestartToOpen")
@@ -131,7 +129,7 @@ func (h *host) opened(ctx context.Context, o prompt.Opened) error {
 	for _, s := range o.Skills {
 		skills = append(skills, s)
 	}
-	return talk.AddSkills(ctx, skills)
+	return learner.AddSkills(ctx, skills)
 }
 
 // bind puts the host into the request.
@@ -153,8 +151,8 @@ func (h *host) bind(r *agent.Request) (err error) {
 	return nil
 }
 
-// begin begins a turn. Its context ends when something cannot be recorded: an agent whose work nobody
-// can account for does not go on.
+// begin begins a turn. Its context ends when something cannot be recorded: an agent does not work
+// unrecorded.
 func (h *host) begin(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, halt := context.WithCancelCause(ctx)
 	h.lock.Lock()
@@ -164,20 +162,20 @@ func (h *host) begin(ctx context.Context) (context.Context, context.CancelFunc) 
 	return ctx, func() { halt(nil) }
 }
 
-// settle ends a turn: every call of it has a record, and the summary has what was counted. The error
-// says what could not be recorded.
+// settle ends a turn: every call of it has a record, and the summary has the counts. It returns why something could
+// not be recorded.
 func (h *host) settle(ctx context.Context, t *turn) error {
 	ctx = context.WithoutCancel(ctx)
 	h.calls.AwaitOwn(settleTimeout)
 	// A subagent may go on in the background as long as its agent lives.
-	h.recordOpen(ctx, h.talk == nil || t == nil || t.Status != event.DoneSuccess)
+	h.recordOpen(ctx, h.conversation == nil || t == nil || t.Status != event.DoneSuccess)
 	h.lock.Lock()
 	defer h.lock.Unlock()
 	if t != nil && h.probe.Consumed() == h.before {
 		h.tracker.Record(guard.UsageOf(t.Usage))
 	}
 	h.summary.Turns += len(h.models)
-	h.models, h.tell, h.halt = nil, nil, nil
+	h.models, h.stream, h.halt = nil, nil, nil
 	h.reportLocked()
 	lost := h.lost
 	h.lost = nil // the next turn may find room again
@@ -191,7 +189,7 @@ func (h *host) reportLocked() {
 	h.stats = Stats{}
 }
 
-// settleTimeout is how long the end of a turn waits for calls of our own tools, which were told to end.
+// settleTimeout is how long the end of a turn waits for calls of our own tools, which were cancelled.
 const settleTimeout = 5 * time.Second
 
 // lose notes that something could not be recorded, and ends the turn.
@@ -207,20 +205,20 @@ func (h *host) lose(err error) {
 	}
 }
 
-// count adds to what is counted.
+// count adds to the statistics.
 func (h *host) count(more Stats) {
 	h.lock.Lock()
 	defer h.lock.Unlock()
 	h.stats.add(more)
 }
 
-// say puts an event of our own into the stream of the turn.
-func (h *host) say(e event.Event) {
+// emit puts an event of our own into the stream of the turn.
+func (h *host) emit(e event.Event) {
 	h.lock.Lock()
-	tell := h.tell
+	stream := h.stream
 	h.lock.Unlock()
-	if tell != nil {
-		tell(e)
+	if stream != nil {
+		stream(e)
 	}
 }
 
@@ -231,20 +229,20 @@ func (h *host) beat() {
 	}
 }
 
-// A gatekeeper is the engine as the agent's host, which also tells of its decisions.
+// A gatekeeper is the engine as the agent's host, which also emits its decisions.
 type gatekeeper struct {
 	*gate.Engine
 	h *host
 }
 
 // TellTo implements [agent.Teller].
-func (g *gatekeeper) TellTo(tell func(event.Event)) {
+func (g *gatekeeper) TellTo(stream func(event.Event)) {
 	g.h.lock.Lock()
 	defer g.h.lock.Unlock()
-	g.h.tell = tell
+	g.h.stream = stream
 }
 
-// newEngine makes the one place where calls are decided: the agent's hooks and our own registry ask it.
+// newEngine makes the engine that decides every call: the agent's hooks and our own registry ask it.
 func (h *host) newEngine() (*gate.Engine, error) {
 	g, err := gate.New(h.policies()...)
 	if err != nil {
@@ -256,8 +254,8 @@ func (h *host) newEngine() (*gate.Engine, error) {
 }
 
 // policies are all that judge the calls of the evaluation. The gate orders them by stage: limits, lists,
-// risk, capabilities, session, the others. What none of them has an opinion of is allowed, unless the agent
-// was given a permission mode.
+// risk, capabilities, session, the others. A call that no policy decides is allowed, unless the agent
+// has a permission mode.
 func (h *host) policies() []gate.Policy {
 	all := []gate.Policy{gate.Limits(gate.LimitOptions{}), gate.Blocked(), gate.Knows(h.opts.ToolServer, h.registry), gate.KnowsAgent(h.adapter.Catalogue())}
 	if h.opts.Tools != nil {
@@ -275,7 +273,7 @@ func (h *host) policies() []gate.Policy {
 }
 
 // allowedTools is the list of the options and, unless it names some of them or is empty, the tools of the
-// prompt, which its text speaks of: also those of sections that are opened later. Skills need a tool too.
+// prompt, which its text mentions: also those of sections that are opened later. Skills need a tool too.
 func (h *host) allowedTools() []string {
 	list := slices.Clone(h.opts.Tools)
 	ours := func(name string) bool {
@@ -320,7 +318,7 @@ func (h *host) facts() func(context.Context, gate.Call) gate.Facts {
 	}
 }
 
-// decided records a decision or a question before anybody acts on it, and reports it. The engine denies a call
+// decided records a decision or a question before it takes effect, and emits it. The engine denies a call
 // whose decision cannot be recorded.
 func (h *host) decided(e event.Event) error {
 	h.beat()
@@ -334,11 +332,11 @@ func (h *host) decided(e event.Event) error {
 		return err
 	}
 	e.Position.Entry = entry
-	h.say(e)
+	h.emit(e)
 	return nil
 }
 
-// hooks are what the agent asks and tells beside the decisions about its calls.
+// hooks are the hooks of the agent beside the decisions about its calls.
 func (h *host) hooks() *agent.Hooks {
 	hooks := &agent.Hooks{
 		Rewrite:   safely(h, "Rewrite", h.rewrite),
@@ -385,13 +383,13 @@ func safely[In, Out any](h *host, name string, hook func(context.Context, In) (O
 	}
 }
 
-// happened records something that only a hook tells, and tells of it in the stream.
+// happened records an event that only a hook reports, and emits it.
 func (h *host) happened(ctx context.Context, agentID string, what event.Payload) {
 	h.beat()
 	e := event.New(what)
 	e.Agent, e.RunID, e.AgentID = h.adapter.Agent(), h.runContext().RunID, agentID
 	e.Position = h.dispatch(ctx, e)
-	h.say(e)
+	h.emit(e)
 }
 
 // opening is the first message of the user: what the session knows of the task, and then the prompt.
@@ -403,7 +401,7 @@ func (h *host) opening(text string) string {
 	return strings.Join(lines, "\n") + "\n\n" + text
 }
 
-// submitted gives the agent what the session knows of the task, unless the message says it itself.
+// submitted returns the context lines of the session, unless the message begins with them.
 func (h *host) submitted(_ context.Context, s agent.Submission) (string, error) {
 	h.count(Stats{Prompts: 1})
 	known := strings.Join(session.ContextLines(h.opts.Session), "\n")
@@ -486,8 +484,8 @@ func (h *host) stopping(ctx context.Context, s agent.Stop) (string, error) {
 	return h.unfinished(ctx, nil, stopEnd)
 }
 
-// unfinished is what the agent is told if the task is not done and it may still be sent back, or nothing.
-// A checker that fails has found nothing done.
+// unfinished is the feedback to the agent if the task is not done and it may still be sent back, or "".
+// After a checker that fails, the task counts as not done.
 func (h *host) unfinished(ctx context.Context, output json.RawMessage, reason string) (string, error) {
 	found, err := guard.CheckCompletion(ctx, h.opts.Completion, guard.Attempt{
 		Session: h.opts.Session, Output: h.unwrapped(output), StopReason: reason, Files: h.files(), Exec: h.exec(),
@@ -509,7 +507,7 @@ func (h *host) unfinished(ctx context.Context, output json.RawMessage, reason st
 }
 
 // verify asks about an agent that has stopped without being asked, or although it was sent back: agents
-// bound how often they can be. What it returns is the next that it is told.
+// bound how often they can be. It returns the next message to the agent, or "".
 func (h *host) verify(ctx context.Context, t *turn) string {
 	h.lock.Lock()
 	known := h.check.fresh
@@ -542,8 +540,8 @@ func (h *host) files() guard.Files {
 	return nil
 }
 
-// rewrite leads the paths of file tools into the workspace of the session. It decides nothing: what the
-// gate judges is the new input.
+// rewrite maps the paths of file tools into the workspace of the session. It decides nothing: the gate judges the
+// new input.
 func (h *host) rewrite(_ context.Context, call event.ToolCall) (json.RawMessage, error) {
 	native, known := h.adapter.Catalogue().Native(call.Name)
 	dir, set := session.Query[session.Workspace](h.opts.Session).Latest()
@@ -555,7 +553,7 @@ func (h *host) rewrite(_ context.Context, call event.ToolCall) (json.RawMessage,
 	}
 	var input map[string]json.RawMessage
 	if json.Unmarshal(call.Input, &input) != nil {
-		return nil, nil // the agent itself says what is wrong with it
+		return nil, nil // the agent itself reports the fault
 	}
 	changed := false
 	for _, field := range native.Paths {
@@ -575,9 +573,9 @@ func (h *host) rewrite(_ context.Context, call event.ToolCall) (json.RawMessage,
 
 // ledInto is a path of a tool's input as one of the workspace.
 //
-// Agents resolve relative paths against the folder that their shell is in before they ask, so that nobody
-// can tell any more how a path was written. If the shell is in the workspace a path is what it says: one
-// that leads elsewhere was meant so, and it is for gate and cell to refuse it. If the shell is elsewhere,
+// Agents resolve relative paths against the folder that their shell is in before they ask, so the
+// original form of a path is unknown. If the shell is in the workspace, a path is unchanged: gate and cell refuse
+// a path that leads elsewhere. If the shell is elsewhere,
 // a path below it counts as relative, and belongs to the workspace.
 func ledInto(root, dir, path string) string {
 	if !filepath.IsAbs(path) {
@@ -599,7 +597,7 @@ func ledInto(root, dir, path string) string {
 	return path
 }
 
-// within is where a path lies below a folder, and whether it does.
+// within returns a path relative to a folder, and whether it is below it.
 func within(folder, path string) (rel string, below bool) {
 	if !filepath.IsAbs(path) {
 		return "", false
@@ -673,8 +671,8 @@ func (h *host) countTurn(ev event.Event) {
 	}
 }
 
-// recordResult records a call of which nobody else tells: it was denied, or the agent itself refused it,
-// or could not make it. What our registry has begun, it records.
+// recordResult records a call that no hook reports: it was denied, or the agent itself refused it, or could not
+// make it. The registry records its own calls.
 func (h *host) recordResult(ctx context.Context, agentID string, r event.ToolResult) {
 	c, record, known := h.calls.TakeResult(r.ID)
 	if !record {
@@ -762,7 +760,7 @@ func (o *Options) ownTool(name string) (string, bool) {
 // maxShown is how much of a result is kept as text; the value has all of it.
 const maxShown = 1000
 
-// shown is what of a result is text, as far as that can be told.
+// shown is the text of a result, as far as it is known.
 func shown(output json.RawMessage) string {
 	var text string
 	var ran struct{ Stdout, Stderr string }
@@ -779,10 +777,10 @@ func shown(output json.RawMessage) string {
 	return text
 }
 
-// exec runs the commands of completion checks: as the options say, or else as the adapter can, in a second cell
-// over the same files. It is nil where neither says how: then no command is run.
+// exec runs the commands of completion checks: the function of the options, or else the adapter, in a second cell
+// over the same files. If both are missing it is nil, and no command runs.
 //
-// What such a command writes stays, also in a workspace with checkpoints: it is no call that could be undone.
+// Files that such a command writes stay, also in a workspace with checkpoints: it is not a tool call.
 func (h *host) exec() guard.Exec {
 	if h.opts.Exec != nil {
 		return h.opts.Exec

@@ -19,39 +19,39 @@ import (
 	"github.com/drover-agents/drover/tool"
 )
 
-// Options say within which bounds a prompt is evaluated. Nil and the zero value are ready to use: one
+// Options configure an evaluation. Nil and the zero value are ready to use: one
 // agent, no limits, a session of its own.
 type Options struct {
-	// Session is where everything is recorded, and whose state takes part: the gate asks it which tools are
-	// blocked, context lines come from its plan. Nil means a new one; see [Summary].
+	// Session records everything. Its state takes part: it has the blocked tools for the gate and the plan for the
+	// context lines. Nil means a new one; see [Summary].
 	Session *session.Session
-	// Settings say how the agent works. Without a Workspace it works in that of the prompt's sections, else in the one that
+	// Settings configure the agent. Without a Workspace it works in that of the prompt's sections, else in the one that
 	// is open for the Session, else, unless Dir names a folder, in an empty folder that is removed afterwards. The tools of the
 	// prompt are added to Tools unless the list names some of them. Every call is judged by Permissions and
-	// Policies, beside the policies of the prompt and the limits; what none of them forbids is allowed. Without
-	// Permissions, a permission mode that the adapter was given decides about the agent's own tools of which no policy has
-	// an opinion. AppendSystemPrompt is before the prompt where that goes into the system prompt too.
+	// Policies, beside the policies of the prompt and the limits; a call that none of them forbids is allowed. Without
+	// Permissions, a permission mode of the adapter decides about the agent's own tools where no policy
+	// does. AppendSystemPrompt is before the prompt where that goes into the system prompt too.
 	agent.Settings
 
 	// Deadline is when the evaluation has to be over. The zero value means that of the Budget, if any.
 	Deadline guard.Deadline
-	// Tracker counts what the evaluation, or the whole conversation, consumes. Its own budget holds in place of Budget;
+	// Tracker counts the usage of the evaluation, or of the whole conversation. Its own budget replaces Budget;
 	// evaluations that share a Tracker share its limits. Nil means a new one for Budget.
 	Tracker *guard.Tracker
-	// Heartbeat beats with every sign of life of the agent. Nil means that nobody listens.
+	// Heartbeat beats with every sign of life of the agent. Nil means none.
 	Heartbeat *guard.Heartbeat
 	// RunContext names the run in logs, events and traces. Empty fields are filled in.
 	RunContext guard.RunContext
 
 	// Placement is where the text of the prompt goes. The zero value means the user's message.
 	Placement Placement
-	// Input is the user's message where the prompt goes into the system prompt. Empty means a sentence that
-	// says to begin.
+	// Input is the user's message where the prompt goes into the system prompt. Empty means
+	// "Begin."
 	Input string
 	// Resume continues the conversation of a token, from [Response.ResumeToken].
 	Resume string
 
-	// Visibility shows sections of the prompt otherwise than the session says, for this evaluation.
+	// Visibility shows sections of the prompt otherwise than the session does, for this evaluation.
 	Visibility map[string]prompt.Visibility
 	// Overrides replace parts of the prompt.
 	Overrides *prompt.Overrides
@@ -68,23 +68,23 @@ type Options struct {
 
 	// Policies judge every call beside Permissions.
 	Policies []gate.Policy
-	// Approver is asked where they say ask. Nil denies such calls.
+	// Approver is asked where their verdict is ask. Nil denies such calls.
 	Approver gate.Approver
 	// Feedback is given to the model while it works.
 	Feedback []guard.FeedbackRule
-	// Completion says whether the task is done when the agent wants to stop. Nil believes it. MaxRounds
-	// bounds how often it is sent back; zero means 10.
+	// Completion checks whether the task is done when the agent wants to stop. Nil means no check. MaxRounds
+	// bounds how often the agent is sent back; zero means 10.
 	Completion guard.Checker
 	MaxRounds  int
 	// Exec runs the commands of Completion. Nil means a second cell over the same workspace, if the adapter
 	// can have one.
 	Exec guard.Exec
 
-	// Retry says when an evaluation that failed is tried again. Nil means never.
+	// Retry sets when a failed evaluation is retried. Nil means never.
 	Retry *RetryPolicy
-	// Transcript says what becomes of what the agent writes down. Nil keeps it in the response.
+	// Transcript configures the transcript of the agent. Nil keeps it in the response.
 	Transcript *TranscriptOptions
-	// Logger receives records of the evaluation, of its start, end, stages, turns and tool calls, and of trouble. Nil
+	// Logger receives records of the evaluation, of its start, end, stages, turns and tool calls, and of failures. Nil
 	// discards them.
 	Logger *slog.Logger
 	// LogPrefix begins the names of the records of the evaluation, which are their messages and their key "event". Empty
@@ -97,7 +97,7 @@ type Options struct {
 // A Placement is where the text of a prompt goes.
 type Placement uint8
 
-// The places of a prompt.
+// The placements of a prompt.
 const (
 	// AsUser is the user's message.
 	AsUser Placement = iota

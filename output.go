@@ -101,7 +101,7 @@ func (o *output) deliver(ev event.Event) bool {
 	return !o.left
 }
 
-// finish records the end, whatever it is, and tells of it.
+// finish records the end and emits it.
 func (e *evaluation) finish(ctx context.Context, out *output, o *outcome, err error) error {
 	err = because(ctx, err)
 	ctx = context.WithoutCancel(ctx)
@@ -142,7 +142,7 @@ func (e *evaluation) unrecorded(failure *EvaluationError, kept error) *Evaluatio
 	return failure
 }
 
-// recordEnd records the last events, and how the prompt was executed. The error says what could not be recorded.
+// recordEnd records the last events, and how the prompt was executed. The error is why one could not be recorded.
 func (e *evaluation) recordEnd(out *output, last []event.Event, failure *EvaluationError) (err error) {
 	for i := range last {
 		if last[i], err = out.record(last[i]); err != nil {
@@ -171,14 +171,14 @@ func (e *evaluation) lastEvents(out *output, failure *EvaluationError) []event.E
 		if done.Status == event.DoneInterrupted {
 			done.Result, done.Reason = "", failure.Message
 		}
-		if e.summary.NotStored != "" { // of a run that was stopped the agent tells nothing but the done
+		if e.summary.NotStored != "" { // after a stop the agent reports only the done
 			done.Reason = strings.TrimPrefix(done.Reason+"; "+e.summary.NotStored, "; ")
 		}
 	}
 	return append(last, e.made(done))
 }
 
-// codeEvaluation is the code of an error that the agent has not told itself.
+// codeEvaluation is the code of an error that the agent has not reported itself.
 const codeEvaluation = "EVALUATION_ERROR"
 
 // made is the next event of the run, and one of ours.
@@ -215,8 +215,8 @@ func (e *evaluation) executed(failure *EvaluationError) session.PromptExecuted {
 	return x
 }
 
-// dispatchValue gives an answer that is a struct of a named type to its slice, so that reducers hear of it.
-// The methods of the value are others' code.
+// dispatchValue gives an answer that is a struct of a named type to its slice, for its reducers.
+// The methods of the value are code of the caller.
 func (e *evaluation) dispatchValue(ctx context.Context, value any) {
 	v := reflect.ValueOf(value)
 	for v.Kind() == reflect.Pointer {
@@ -248,8 +248,8 @@ func (s *Summary) count(t *turn) {
 }
 
 // The names of log records, after [Options.LogPrefix]: at Info the start and the end, at Error a failure of the evaluation
-// or of its cleanup, at Debug stages, turns and tool calls. What the user, the model and the tools say is in none of
-// them, but the error of a failed evaluation may quote it.
+// or of its cleanup, at Debug stages, turns and tool calls. They contain no text of the user, the model or the
+// tools, but the error of a failed evaluation may quote it.
 const (
 	logStart    = "evaluate.start"
 	logComplete = "evaluate.complete"
@@ -260,8 +260,8 @@ const (
 	logTool     = "evaluate.tool"
 )
 
-// log writes a record that says which run it is about. It has the ids of the run in a group: session_id
-// beside them is the agent's name of the conversation.
+// log writes a record with the ids of the run in a group: session_id beside them is the agent's name of the
+// conversation.
 func (e *evaluation) log(ctx context.Context, level slog.Level, name string, attrs ...slog.Attr) {
 	if !e.opts.Logger.Enabled(ctx, level) {
 		return
@@ -285,7 +285,7 @@ func (e *evaluation) logBegin(ctx context.Context) {
 	}
 	e.log(ctx, slog.LevelInfo, logStart,
 		slog.String("model", e.asked.Model),
-		slog.Bool("stateful", e.resumeToken() != ""), // the agent remembers what was said before
+		slog.Bool("stateful", e.resumeToken() != ""), // the agent remembers earlier messages
 		slog.Int("tool_count", tools), slog.Bool("has_structured_output", e.asked.OutputSchema != nil))
 }
 
@@ -307,13 +307,13 @@ func (e *evaluation) logEnd(ctx context.Context, failure *EvaluationError) {
 	e.log(ctx, slog.LevelError, logFailed, append(attrs, slog.String("phase", string(failure.Phase)), slog.String("stage", string(failure.Stage)), slog.Any("error", failure))...)
 }
 
-// reach says how far the evaluation has come.
+// reach sets how far the evaluation has come.
 func (e *evaluation) reach(ctx context.Context, s Stage) {
 	e.stage = s
 	e.log(ctx, slog.LevelDebug, logStage, slog.String("stage", string(s)))
 }
 
-// beginTurn, follow and endTurn tell the log and the trace what happens in a turn.
+// beginTurn, follow and endTurn log and trace a turn.
 func (e *evaluation) beginTurn(text string) { e.trace.Turn(text) }
 
 func (e *evaluation) follow(ctx context.Context, ev event.Event) {
@@ -364,7 +364,7 @@ func withCaller(ctx context.Context, run guard.RunContext) context.Context {
 	return trace.ContextWithRemoteSpanContext(ctx, trace.NewSpanContext(c))
 }
 
-// toolSource says who runs a tool.
+// toolSource returns whether Drover or the agent runs a tool.
 func (e *evaluation) toolSource(name string) string {
 	if _, ours := e.opts.ownTool(name); ours {
 		return string(session.BridgedTool)
@@ -372,7 +372,7 @@ func (e *evaluation) toolSource(name string) string {
 	return string(session.NativeTool)
 }
 
-// subagent says which kind of subagent a call asks for.
+// subagent returns the kind of subagent that a call asks for.
 func (e *evaluation) subagent(call event.ToolCall) string {
 	return tool.Field(call.Input, e.adapter.Catalogue().Fields(call.Name).Subagent)
 }

@@ -19,11 +19,11 @@ type Response[T any] struct {
 	Summary
 }
 
-// A Summary is what became of an evaluation. That of a failed one is in its [EvaluationError].
+// A Summary is the end of an evaluation. That of a failed one is in its [EvaluationError].
 type Summary struct {
 	// PromptName is the name of the prompt.
 	PromptName string
-	// Text is the last that the agent said.
+	// Text is the last message of the agent.
 	Text string
 	// Structured is the JSON of the answer, or nil where the prompt asks for text.
 	Structured json.RawMessage
@@ -33,7 +33,7 @@ type Summary struct {
 	// An agent that succeeds without a word has stopped with "end_turn".
 	Status     event.DoneStatus
 	StopReason string
-	// Usage is what was consumed, by all turns and attempts.
+	// Usage is the consumption of all turns and attempts.
 	Usage event.Usage
 	// Duration is how long it took, and APIDuration how long the model took of that, where it is known.
 	Duration, APIDuration time.Duration
@@ -59,7 +59,7 @@ type Summary struct {
 	Cleanup error
 	// Session has everything that happened.
 	Session *session.Session
-	// Transcript is what the agent wrote down. Nil if that was not wanted.
+	// Transcript is the transcript of the agent, or nil if it is disabled.
 	Transcript *Transcript
 }
 
@@ -77,7 +77,7 @@ type Stats struct {
 	// Compactions is how often the agent shortened its memory of the conversation.
 	Compactions int `json:"compactions"`
 	// HookErrors is how often something failed that the agent waited for: a feedback, a completion check.
-	// The run goes on; the Logger has heard why.
+	// The run continues; the reason is logged.
 	HookErrors int `json:"hookErrors"`
 }
 
@@ -89,7 +89,7 @@ func (s *Stats) add(more Stats) {
 	s.HookErrors += more.HookErrors
 }
 
-// SubagentStarted says that the agent has started another one.
+// SubagentStarted reports that the agent has started a subagent.
 type SubagentStarted struct {
 	ID   string `json:"agentId"`
 	Type string `json:"type,omitzero"`
@@ -98,18 +98,18 @@ type SubagentStarted struct {
 // EventKind implements [event.Payload].
 func (SubagentStarted) EventKind() event.Kind { return "subagent:started" }
 
-// SubagentStopped says that a subagent wants to stop. It may still go on, and stop again.
+// SubagentStopped reports that a subagent wants to stop. It may still continue, and stop again.
 type SubagentStopped struct {
 	ID   string `json:"agentId"`
 	Type string `json:"type,omitzero"`
-	// Text is the last that it said.
+	// Text is its last message.
 	Text string `json:"text,omitzero"`
 }
 
 // EventKind implements [event.Payload].
 func (SubagentStopped) EventKind() event.Kind { return "subagent:stopped" }
 
-// Compacting says that the agent is about to shorten its memory of the conversation.
+// Compacting reports that the agent is about to shorten its memory of the conversation.
 type Compacting struct {
 	// Trigger is "auto" or "manual".
 	Trigger      string `json:"trigger"`

@@ -21,17 +21,17 @@ import (
 	"github.com/drover-agents/drover/internal/plainjson"
 )
 
-// TranscriptOptions say what becomes of what an agent writes down. Nil and the zero value keep it in memory;
-// see [Summary]. No logger and no log level has a part in it.
+// TranscriptOptions configure the transcript of an agent. Nil and the zero value keep it in memory; see [Summary].
+// It does not depend on a logger or a log level.
 type TranscriptOptions struct {
 	// Disabled keeps no transcript at all.
 	Disabled bool
-	// NoRaw leaves out the lines themselves, and keeps what the entries are about.
+	// NoRaw omits the lines themselves, and keeps the details of the entries.
 	NoRaw bool
 	// File is where the entries are written while the agent works, as [Transcript.WriteTo] writes them. They
 	// are added to what is there. Several evaluations may share a file. Empty means none.
 	File string
-	// Entry is called with every entry, one after the other. It must not block. Nil means nobody is told.
+	// Entry is called with every entry, one after the other. It must not block. Nil means none.
 	Entry func(TranscriptEntry)
 	// MaxBytes is how much is kept in memory. Where it does not suffice the oldest entries are forgotten,
 	// but not in File, and [Transcript.Forgotten] counts them. Zero means 32 MiB.
@@ -135,7 +135,7 @@ func openTranscript(path string) (*os.File, error) {
 	return file, nil
 }
 
-// begin says which run the next lines are of.
+// begin sets the run of the next lines.
 func (t *Transcript) begin(runID string) {
 	if t == nil {
 		return
@@ -145,8 +145,8 @@ func (t *Transcript) begin(runID string) {
 	t.runID = runID
 }
 
-// hear takes lines of the agent. It is nil for a transcript that is not wanted.
-func (t *Transcript) hear() func(agent.TranscriptLine) {
+// receiver takes lines of the agent. It is nil for a disabled transcript.
+func (t *Transcript) receiver() func(agent.TranscriptLine) {
 	if t == nil {
 		return nil
 	}
@@ -224,7 +224,7 @@ func (t *Transcript) failLocked(err error) {
 	}
 }
 
-// Entries yields what was written down so far, in the order in which it was heard.
+// Entries yields the entries so far, in the order in which they were received.
 func (t *Transcript) Entries() iter.Seq[TranscriptEntry] {
 	return func(yield func(TranscriptEntry) bool) {
 		for _, e := range t.kept() {
@@ -279,7 +279,7 @@ func (t *Transcript) WriteTo(w io.Writer) (n int64, err error) {
 	return n, nil
 }
 
-// close ends the file. Nothing more will come.
+// close closes the file.
 func (t *Transcript) close() error {
 	if t == nil {
 		return nil
@@ -294,7 +294,7 @@ func (t *Transcript) close() error {
 	return err
 }
 
-// line is the entry as a line of JSON. What the agent wrote is in it byte for byte, but for spaces between
+// line is the entry as a line of JSON. It contains the agent's line byte for byte, but for spaces between
 // tokens. A detail that is the whole line is not written twice.
 func (e TranscriptEntry) line() ([]byte, error) {
 	if bytes.Equal(e.Detail, e.Raw) {

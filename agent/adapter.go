@@ -23,25 +23,25 @@ type Adapter interface {
 	Ready(ctx context.Context) Readiness
 	// Run has the agent work on one prompt. The last event is an [event.Done]; the events carry
 	// neither RunID, Seq, Position nor Role, which are the [Runner]'s to give. A run that cannot begin yields
-	// one error and no event. Later an error says that the run broke; it is the last pair.
+	// one error and no event. A later error means that the run broke; it is the last pair.
 	//
 	// When ctx ends the adapter stops the agent, and still yields a Done if it can do so soon. When
 	// the loop over the events ends, what Run has started is gone.
 	Run(ctx context.Context, req Request) iter.Seq2[event.Event, error]
 }
 
-// A Host answers what an adapter asks during a run. An adapter knows neither who decides nor what is
-// remembered: it asks its host. A host may offer more than the adapter needs, such as a way to bind
+// A Host answers the questions of an adapter during a run. An adapter knows neither policies nor sessions: it asks
+// its host. A host may offer more than the adapter needs, such as a way to bind
 // itself to one kind of agent; the adapter of that agent looks for it.
 type Host interface {
 	// Decide decides about a tool call before it runs. A [gate.Engine] is such a host.
 	tool.Decider
 }
 
-// A Teller is a host that has something to tell in the stream of the run, as a gate tells of its decisions.
+// A Teller is a host that emits events into the stream of the run, as a gate emits its decisions.
 type Teller interface {
 	Host
 	// TellTo is called before each run of a [Runner]. Events about a call are beside it in the stream; events after the
 	// end of the run are discarded. It never blocks.
-	TellTo(tell func(event.Event))
+	TellTo(emit func(event.Event))
 }

@@ -31,17 +31,16 @@ type Conversation interface {
 // A Snapshotter is an adapter whose conversations can be forked as they are now.
 type Snapshotter interface {
 	Adapter
-	// Snapshot is a token for the conversation that the request resumes, as it is now: what is said there later
-	// is not in a conversation that resumes it. The conversation that goes on from it always has a token of its own.
-	// Nothing is started. A conversation that the adapter does not keep itself has the token that it had.
+	// Snapshot is a token for the conversation that the request resumes, as it is now: a conversation
+	// that resumes it does not have later messages, and always has a token of its own. It starts no agent. A conversation that the adapter does not keep itself has the token that it had.
 	Snapshot(ctx context.Context, req Request) (string, error)
 }
 
 // A Resetter is a conversation that can start again from scratch with the same agent.
 type Resetter interface {
 	Conversation
-	// Reset has the agent forget everything that was said. What was fixed when it was opened stays, and so do
-	// the limits, and what they have used up. The next prompt begins a conversation with a token of its own.
+	// Reset makes the agent forget all messages. The settings of the conversation stay, and so do the limits and the
+	// usage so far. The next prompt begins a conversation with a token of its own.
 	Reset(ctx context.Context) error
 }
 
@@ -53,14 +52,16 @@ type Warmer interface {
 }
 
 // Talk is a conversation as an adapter, so that a [Runner] can hold it: each run is one more prompt. The
-// requests of such runs have a Prompt; everything else was said when the conversation was opened.
-func Talk(a Adapter, c Conversation) Adapter { return &talk{Adapter: a, conversation: c} }
+// requests of such runs have a Prompt; all other fields were set when the conversation was opened.
+func Talk(a Adapter, c Conversation) Adapter {
+	return &conversationAdapter{Adapter: a, conversation: c}
+}
 
-type talk struct {
+type conversationAdapter struct {
 	Adapter
 	conversation Conversation
 }
 
-func (t *talk) Run(ctx context.Context, req Request) iter.Seq2[event.Event, error] {
+func (t *conversationAdapter) Run(ctx context.Context, req Request) iter.Seq2[event.Event, error] {
 	return t.conversation.Send(ctx, req.Prompt)
 }

@@ -4,17 +4,17 @@
 // comes out. An [Adapter] knows one agent, a [Registry] finds adapters by name, a [Runner] runs one
 // with a role, defaults and a memory of the conversation, and [Parallel] runs many at once.
 //
-// An adapter may fail in every way that programs do. What a Runner promises of the stream it gives:
+// An adapter may fail in every way that programs do. A Runner promises of its stream:
 //
 //   - It has exactly one [event.Done], and that is the last event, also if the adapter panics, ends
 //     early, ends twice, goes on after the end, or does not end.
 //   - Events are numbered from 1 without gaps, and carry the run, the agent and the role.
-//   - What is decided about a tool call stands between its tool_use and its tool_result.
+//   - The decision about a tool call is between its tool_use and its tool_result.
 //   - Once the context has ended, the next event is the done, within [RunnerOptions.DrainTimeout]. What
 //     else there was is dropped, and counted in the done under [DroppedEvents].
 //   - When the loop over the stream is over, however it ended, the adapter is done too, and what it had
 //     started is gone; only an adapter that does not return is waited for no longer than
 //     [RunnerOptions.CloseTimeout].
-//   - Nothing is dropped for a slow reader. A reader that waits makes the Runner stop reading from the
+//   - A slow reader loses no events. A reader that waits makes the Runner stop reading from the
 //     adapter once 256 events are waiting; decisions about tool calls never wait for a reader.
 package agent

@@ -11,24 +11,24 @@ import (
 // A Classifier is an adapter that knows what the errors of its agent mean.
 type Classifier interface {
 	Adapter
-	// Classify says what an error means that a run of the adapter gave: alone, as the cause of an
+	// Classify returns the meaning of an error of a run of the adapter: alone, as the cause of an
 	// [event.Error], or as that of an [event.Done].
 	Classify(err error) Failure
 }
 
 // A Failure is what an error of an agent means, in words that are the same for all agents. The zero value
-// says that nothing is known.
+// means that nothing is known.
 type Failure struct {
 	Kind FailureKind
-	// Message says what happened, in one line where it can. Empty means the text of the error.
+	// Message is what failed, in one line where possible. Empty means the text of the error.
 	Message string
-	// Next says what to do about it. Empty means the advice of the error, or of the kind.
+	// Next is what to do about it. Empty means the advice of the error, or of the kind.
 	Next string
 	// Details are for programs and logs: "exit_code", "stderr", "api_error_status". All have a JSON form.
 	Details map[string]any
 }
 
-// A FailureKind says what kind of trouble it was.
+// A FailureKind is the kind of a failure.
 type FailureKind string
 
 // The kinds of failures.
@@ -41,11 +41,11 @@ const (
 	FailureStart FailureKind = "start"
 	// FailureProcess: the agent ended in the middle.
 	FailureProcess FailureKind = "process"
-	// FailureProtocol: what the agent said was not understood.
+	// FailureProtocol: the output of the agent could not be parsed.
 	FailureProtocol FailureKind = "protocol"
-	// FailureNoResult: the agent did not say how it ended.
+	// FailureNoResult: the agent ended without a result.
 	FailureNoResult FailureKind = "no_result"
-	// FailureExecution: the agent failed, and did not say more.
+	// FailureExecution: the agent failed without details.
 	FailureExecution FailureKind = "execution"
 
 	// FailureAuthentication: the model's service refused the credentials.
@@ -66,20 +66,20 @@ const (
 	FailureRefusal FailureKind = "refusal"
 	// FailureNoOutput: it answered in words where a structured answer was asked for.
 	FailureNoOutput FailureKind = "no_output"
-	// FailureOutputRetries: none of its structured answers fitted, as often as it was told.
+	// FailureOutputRetries: none of its structured answers matched the schema, after all retries.
 	FailureOutputRetries FailureKind = "output_retries"
 	// FailureMaxTurns and FailureMaxBudget: a limit of the request was reached.
 	FailureMaxTurns  FailureKind = "max_turns"
 	FailureMaxBudget FailureKind = "max_budget"
-	// FailureInterrupted: somebody interrupted the agent.
+	// FailureInterrupted: the agent was interrupted.
 	FailureInterrupted FailureKind = "interrupted"
 )
 
-// EndDetails is the key of the metadata of a done event under which an adapter says more about the end, as
+// EndDetails is the key of the metadata of a done event under which an adapter puts details of the end, as
 // the JSON of an [End].
 const EndDetails = "endDetails"
 
-// An End is what an agent tells about the end of a run beside the [event.Done].
+// An End has the details of the end of a run beside the [event.Done].
 type End struct {
 	// APIDurationMS is how long the model took, in milliseconds.
 	APIDurationMS float64 `json:"apiDurationMs,omitzero"`
@@ -91,7 +91,7 @@ type End struct {
 	NotStored string `json:"notStored,omitzero"`
 }
 
-// EndOf is what a done event says in its metadata. What is not there, or not as it should be, is zero.
+// EndOf returns the details in the metadata of a done event. Missing or invalid fields are zero.
 func EndOf(e event.Event) (end End) {
 	if raw, ok := e.Metadata[EndDetails]; ok {
 		_ = json.Unmarshal(raw, &end)

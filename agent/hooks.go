@@ -10,35 +10,35 @@ import (
 	"github.com/drover-agents/drover/event"
 )
 
-// Hooks are asked and told at certain moments of a run. Each of them may be nil. They are called by several
-// goroutines. An adapter that cannot ask one of them refuses the request.
+// Hooks are called at certain moments of a run. Each of them may be nil. They are called by several
+// goroutines. An adapter that cannot call one of them refuses the request.
 //
-// A hook that fails or panics never ends the run. Rewrite, Answering and Stopping then say no. The adapter reports
+// A hook that fails or panics never ends the run. A Rewrite, Answering or Stopping that fails refuses. The adapter reports
 // the error in the stream, as an [event.Error] that is recoverable.
 type Hooks struct {
-	// Rewrite may replace the input of a call, before anybody decides about it. Nil leaves it as it is. It
-	// decides nothing: whether the call is made is for the Host to say, about the new input. A Rewrite that
-	// fails keeps the call from being made; the model reads the error.
+	// Rewrite may replace the input of a call before it is decided. A nil result leaves the input unchanged. It
+	// decides nothing: the Host decides about the new input. If Rewrite fails the call is denied; the model
+	// reads the error.
 	Rewrite func(ctx context.Context, call event.ToolCall) (json.RawMessage, error)
-	// Submitted is told of each prompt. What it returns is given to the model beside the prompt.
+	// Submitted is called with each prompt. Its text is given to the model beside the prompt.
 	Submitted func(ctx context.Context, s Submission) (more string, err error)
-	// CallEnded is told of each call that was made, before the model reads its result. What it returns is
-	// given to the model beside that. Calls that were denied, and calls that the agent itself refused, are
-	// not told here; see [event.ToolResult].
+	// CallEnded is called after each call that was made, before the model reads its result. Its text is given to
+	// the model beside the result. It is not called for calls that were denied or that the agent itself refused;
+	// see [event.ToolResult].
 	CallEnded func(ctx context.Context, end CallEnd) (more string, err error)
 	// BatchEnded is called when all calls of one message of the model have ended, before the model reads their
 	// results. It is not called if one of them was a structured answer that counts: the model reads no results
 	// then. Only a [Batcher] calls it.
 	BatchEnded func(ctx context.Context)
 	// Answering is asked about the structured answer before it counts. If it returns a text, or fails, the
-	// answer does not count, and the model reads why, word for word. Request.MaxRefusals bounds how often.
+	// answer does not count, and the model reads the text or the error. Request.MaxRefusals bounds how often.
 	Answering func(ctx context.Context, a Answer) (refusal string, err error)
 	// Stopping is asked when the agent wants to stop without a structured answer. If it returns a text, or fails, the
 	// agent reads why and goes on. Request.MaxRefusals bounds how often.
 	Stopping func(ctx context.Context, s Stop) (refusal string, err error)
-	// SubagentStarted and SubagentStopped are told of subagents.
+	// SubagentStarted and SubagentStopped are called when a subagent starts and wants to stop.
 	SubagentStarted, SubagentStopped func(ctx context.Context, a Subagent)
-	// Compacting is told before the agent shortens its memory of the conversation.
+	// Compacting is called before the agent shortens its memory of the conversation.
 	Compacting func(ctx context.Context, c Compaction)
 }
 
@@ -78,18 +78,18 @@ type Answer struct {
 // A Stop is the wish of an agent to stop.
 type Stop struct {
 	SessionID string
-	// Text is the last that the agent said.
+	// Text is the last message of the agent.
 	Text string
-	// Again says that it goes on since an earlier refusal.
+	// Again is true after an earlier refusal.
 	Again bool
-	// Answered says that a structured answer was accepted: a refusal has then no effect.
+	// Answered is true if a structured answer was accepted: a refusal then has no effect.
 	Answered bool
 }
 
 // A Subagent is an agent that the agent has started.
 type Subagent struct {
 	ID, Type string
-	// Text is the last that it said, when it stops.
+	// Text is its last message, when it stops.
 	Text string
 	// Transcript is the file of its conversation, when it stops.
 	Transcript string

@@ -27,7 +27,7 @@ type LedgerOptions struct {
 	Host Host
 	// Dir is the working directory of such calls.
 	Dir string
-	// Rewrite may replace the input of a call, before anybody decides about it; see [Hooks].
+	// Rewrite may replace the input of a call before it is decided; see [Hooks].
 	Rewrite func(ctx context.Context, call event.ToolCall) (json.RawMessage, error)
 	// Catalogue is that of the agent.
 	Catalogue *tool.Catalogue
@@ -43,24 +43,23 @@ type LedgerOptions struct {
 	// Emit receives each rollback, as [workspace.Restored]. Nil means that rollbacks are not reported.
 	Emit func(event.Payload)
 
-	// Logger hears of calls that were forgotten while they were open. Nil discards.
+	// Logger receives calls that were forgotten while they were open. Nil discards.
 	Logger *slog.Logger
 }
 
-// A Ledger has one record for each tool call of a run, from the first that is heard of the call to its result. An
-// adapter brings in there what its agent asks and tells:
+// A Ledger has one record for each tool call of a run, from the first report of the call to its result. An
+// adapter passes on the questions and reports of its agent:
 //
-//   - [Ledger.Ask] is the way in for a hook, which the agent asks before each call;
-//   - [Ledger.AskPermission] is that for a question that the agent wants answered;
-//   - [Ledger.Call] is that for a call of a tool of this program;
-//   - [Ledger.End], [Ledger.Result] and [Ledger.EndBatch] are told of the end of calls.
+//   - [Ledger.Ask] takes the question of a hook, which the agent calls before each call;
+//   - [Ledger.AskPermission] takes a permission question of the agent;
+//   - [Ledger.Call] takes a call of a tool of this program;
+//   - [Ledger.End], [Ledger.Result] and [Ledger.EndBatch] take the end of calls.
 //
-// An agent may run in one cell with the commands that it starts, and such a command can speak in its name. A call
-// of a tool that runs in this program is therefore made because it was decided here, once, and not because the
-// agent says so.
+// An agent may run in one cell with the commands that it starts, and such a command can impersonate it. A call
+// of a tool that runs in this program therefore runs only if it was decided here, once.
 //
-// An id that comes again after its call has ended, with another tool or input, or from somebody who has asked
-// about it before, is another call: some services count from the beginning with each answer. A ledger holds the
+// An id that comes again after its call has ended, with another tool or input, or from an asker that
+// has asked about it before, is another call: some services number calls from one in each answer. A ledger holds the
 // last 4096 calls; one that was forgotten is decided again. It is safe for concurrent use.
 type Ledger struct {
 	opts  LedgerOptions
@@ -93,7 +92,7 @@ func NewLedger(opts *LedgerOptions) *Ledger {
 	return l
 }
 
-// Begin begins a run with the ledger of a request. What it returns ends that run: it rolls back the calls of the run
+// Begin begins a run with the ledger of a request. The returned function ends that run: it rolls back the calls of the run
 // that have not ended, and has no more begin.
 func (l *Ledger) Begin(opts LedgerOptions) (end func()) {
 	opts.Logger = safelog.Logger(opts.Logger)
@@ -114,30 +113,30 @@ func (l *Ledger) Begin(opts LedgerOptions) (end func()) {
 
 // A Record is what is known of a call.
 type Record struct {
-	event.ToolCall // as it was asked; of ID, Name and Input the first that was heard
+	event.ToolCall // as it was asked; ID, Name and Input as first reported
 
 	// Reading is what the stream of the agent has reported of the call; see [Ledger.Read]. It belongs to the
 	// goroutine that reads the stream.
 	Reading *Reading
 	prompt  int // in which it was reported
 
-	input   *input                          // with which it was asked
-	run     *input                          // with which it is made, as far as that is known
-	asked   []int                           // who was asked
-	rewrite func() (json.RawMessage, error) // the new input, made once; nil before
-	denied  bool                            // somebody denied it
-	begun   bool                            // our tool was called
-	tx      *transaction
-	runs    int               // the run that it is part of
-	ended   ends              // who has told of its end
-	failure *event.ToolResult // how our tool failed
-	heard   bool              // the stream told of it
-	over    bool
+	input    *input                          // with which it was asked
+	run      *input                          // with which it is made, as far as that is known
+	asked    []int                           // who was asked
+	rewrite  func() (json.RawMessage, error) // the new input, made once; nil before
+	denied   bool                            // by any hook or host
+	begun    bool                            // our tool was called
+	tx       *transaction
+	runs     int               // the run that it is part of
+	ended    ends              // by whom its end was reported
+	failure  *event.ToolResult // how our tool failed
+	streamed bool              // the stream reported it
+	over     bool
 
 	// For the host of the run.
 	decision *event.Decision
 	began    time.Time
-	told     bool // it has read of the call in the stream
+	seen     bool // it has read the call in the stream
 	resulted bool // and of its result
 	taken    bool // it knows how the call ended
 	own      bool // a tool of this program was called, which records the call
@@ -173,7 +172,7 @@ func (i *input) same(other *input) bool {
 // largeInput is one of which only the digest is kept when its call is over.
 const largeInput = 1 << 10
 
-// shrinkLocked forgets large inputs of a call that is over, once nobody asks for them any more.
+// shrinkLocked forgets large inputs of a call that is over, once they are no longer needed.
 func (l *Ledger) shrinkLocked(r *Record) {
 	if !r.over || l.hosted && !r.recorded {
 		return
@@ -189,9 +188,9 @@ func (l *Ledger) shrinkLocked(r *Record) {
 	}
 }
 
-// An Opinion is what somebody who was asked about a call says.
+// An Opinion is the answer to a [Question].
 type Opinion struct {
-	// Silent says that the call is left to others. Verdict does not count then; Input does.
+	// Silent leaves the decision to others. Verdict does not count then; Input does.
 	Silent  bool
 	Verdict event.Verdict
 	// Reason is what the model reads of a denial.
@@ -203,11 +202,11 @@ type Opinion struct {
 // A Question is one about a call that an agent is going to make.
 type Question struct {
 	event.ToolCall
-	// Asker is a number for who is asked. An agent may ask several at once. If it asks one of them a
-	// second time it is about another call.
+	// Asker is the number of the hook that is asked. An agent may ask several at once. A second question to the
+	// same hook is about another call.
 	Asker int
-	// Waits says that the agent waits as long as the answer takes, so that the call may wait for its turn in the
-	// workspace before.
+	// Waits is true if the agent waits without a timeout, so that the call may first wait for its turn in the
+	// workspace.
 	Waits bool
 	// Decide answers the question about the call with the input that it would be made with. An error, or a panic,
 	// denies the call.
@@ -245,11 +244,11 @@ type passage struct {
 	shown  *input // that of the call, as it is shown to who is asked
 	record *Record
 	answer Opinion
-	// replaced says that who was asked has replaced the input.
+	// replaced is true if the answer has another input.
 	replaced bool
-	ends     ends   // byEnd: who tells
+	ends     ends   // byEnd: by whom it is reported
 	failed   bool   // byEnd: what the call has changed is put back
-	told     string // byEnd: what the model is to know
+	note     string // byEnd: what the model is to know
 }
 
 func (l *Ledger) pass(ctx context.Context, p *passage) error {
@@ -265,31 +264,31 @@ func (l *Ledger) pass(ctx context.Context, p *passage) error {
 }
 
 // Ask passes a question of a hook on, and begins the transaction of a call that was not denied. Input of the answer
-// is what the agent is to be told, if Rewrite or who was asked has replaced the input. An error denies the call.
+// is the new input for the agent, if Rewrite or Decide has replaced it. An error denies the call.
 func (l *Ledger) Ask(ctx context.Context, q Question) (Opinion, error) {
 	p := &passage{Question: q, by: byHook}
 	err := l.pass(ctx, p)
 	return p.answer, err
 }
 
-// AskPermission passes on a question that the agent wants answered, whatever hooks have said. An answer that is
-// silent denies. An error denies the call.
+// AskPermission passes on a question that the agent wants answered, after its hooks. A silent answer
+// denies. An error denies the call.
 func (l *Ledger) AskPermission(ctx context.Context, q Question) (Opinion, error) {
 	p := &passage{Question: q, by: byQuestion}
 	err := l.pass(ctx, p)
 	return p.answer, err
 }
 
-// Call is the way in for a call of a tool of this program. It is an error unless the call was allowed, once; one of
-// which nothing is known is decided now. The call that is returned has the id that hooks were told where the agent
-// tells none, of the oldest call with this name and input that has not come yet.
+// Call takes a call of a tool of this program. It is an error unless the call was allowed, once; an unknown call is
+// decided now. Where the agent gives no id, the returned call has the id of the oldest call with this name and input
+// that has not come yet.
 func (l *Ledger) Call(ctx context.Context, call event.ToolCall) (event.ToolCall, error) {
 	p := &passage{Question: Question{ToolCall: call}, by: byTool}
 	err := l.pass(ctx, p)
 	return p.ToolCall, err
 }
 
-// ends are who has told of the end of a call. Each tells once, so that what comes late does not end another call.
+// ends are the reporters of the end of a call. Each reports once, so that a late report does not end another call.
 type ends uint8
 
 const (
@@ -298,20 +297,19 @@ const (
 	endByBatch
 )
 
-// End is told by a hook that a call was made and has ended, and ends its transaction: the files stay as they are, or
-// become what they were before if it failed. It returns what the model is to know of that, or "". The end of ctx does
-// not leave files half restored.
-func (l *Ledger) End(ctx context.Context, call event.ToolCall, failed bool) (told string) {
+// End takes the report of a hook that a call has ended, and ends its transaction: the files stay as they are, or are
+// restored if it failed. It returns a note for the model, or "". The end of ctx does not leave files half restored.
+func (l *Ledger) End(ctx context.Context, call event.ToolCall, failed bool) (note string) {
 	return l.endBy(ctx, call, endByHook, failed)
 }
 
-// Result is told of the result of a call, which is also one that no hook tells the end of: the agent has refused it.
+// Result takes the result of a call, also of one whose end no hook reports: the agent has refused it.
 func (l *Ledger) Result(ctx context.Context, id event.CallID, failed bool) {
 	l.endBy(ctx, event.ToolCall{ID: id}, endByResult, failed)
 }
 
 // EndBatch ends calls that can no longer be made or end. Those that have not ended have failed.
-func (l *Ledger) EndBatch(ctx context.Context, calls ...event.ToolCall) (told string) {
+func (l *Ledger) EndBatch(ctx context.Context, calls ...event.ToolCall) (note string) {
 	var texts []string
 	for _, call := range calls {
 		if text := l.endBy(ctx, call, endByBatch, true); text != "" {
@@ -321,10 +319,10 @@ func (l *Ledger) EndBatch(ctx context.Context, calls ...event.ToolCall) (told st
 	return strings.Join(texts, "\n")
 }
 
-func (l *Ledger) endBy(ctx context.Context, call event.ToolCall, by ends, failed bool) (told string) {
+func (l *Ledger) endBy(ctx context.Context, call event.ToolCall, by ends, failed bool) (note string) {
 	p := &passage{Question: Question{ToolCall: call}, by: byEnd, ends: by, failed: failed}
 	_ = l.pass(ctx, p) // no stage of it fails
-	return p.told
+	return p.note
 }
 
 // Close ends the last run that has begun.
@@ -364,7 +362,7 @@ func (l *Ledger) identify(_ context.Context, p *passage) error {
 		p.record = l.lastLocked(p.ID, func(r *Record) bool {
 			return !r.over && r.Name == p.Name && !slices.Contains(r.asked, p.Asker) && (r.asked == nil || p.shown.same(r.input))
 		})
-		if p.record != nil && p.record.asked == nil { // others have told of it, in their words
+		if p.record != nil && p.record.asked == nil { // another source has reported it
 			p.record.ToolCall, p.record.input, p.record.run = p.ToolCall, p.shown, p.shown
 		}
 	case byQuestion:
@@ -392,8 +390,8 @@ func (l *Ledger) identify(_ context.Context, p *passage) error {
 	return nil
 }
 
-// endedLocked is the call whose end is told: the oldest with its name and input whose end this one has not told, or
-// else the oldest at all. Of a call that was denied no hook tells an end.
+// endedLocked is the call whose end is reported: the oldest with its name and input whose end this reporter has not
+// reported, or else the oldest. No hook reports the end of a denied call.
 func (l *Ledger) endedLocked(p *passage) (found *Record) {
 	for _, r := range l.calls[p.ID] {
 		if r.ended&p.ends != 0 || r.denied && p.ends == endByHook {
@@ -420,7 +418,7 @@ func (l *Ledger) lastLocked(id event.CallID, is func(*Record) bool) *Record {
 }
 
 // waitingLocked is the oldest call with a name and an input whose tool has not been called. Calls that are the same
-// in both cannot be told apart anyhow.
+// in both cannot be distinguished anyhow.
 func (l *Ledger) waitingLocked(p *passage) *Record {
 	for _, r := range l.order {
 		if r.asked != nil && r.Name == p.Name && !r.begun && !r.denied && !r.over && p.shown.same(r.run) {
@@ -435,7 +433,7 @@ func (l *Ledger) addLocked(call event.ToolCall) *Record {
 	in := newInput(call.Input)
 	r := &Record{ToolCall: call, input: in, run: in, runs: l.run}
 	if call.ID == "" {
-		return r // nobody can ask for it again
+		return r // it cannot be found again
 	}
 	if len(l.order) >= rememberedCalls {
 		i := slices.IndexFunc(l.order, func(r *Record) bool { return r.over && r.tx == nil })
@@ -515,11 +513,11 @@ func (l *Ledger) decide(ctx context.Context, p *passage) error {
 	return nil
 }
 
-// record writes down what was said of the call.
+// record records the answer about the call.
 func (l *Ledger) record(_ context.Context, p *passage) error {
 	r := p.record
 	if p.by == byQuestion && (p.answer.Silent || p.answer.Verdict == event.Ask) {
-		p.answer.Silent, p.answer.Verdict = false, event.Deny // nobody else is asked
+		p.answer.Silent, p.answer.Verdict = false, event.Deny // no other component is asked
 	}
 	l.mu.Lock()
 	switch {
@@ -569,7 +567,7 @@ func (l *Ledger) end(ctx context.Context, p *passage) error {
 		return nil
 	}
 	if tx := l.takeTx(p.record); tx != nil && p.failed {
-		p.told = tx.Undo(context.WithoutCancel(ctx))
+		p.note = tx.Undo(context.WithoutCancel(ctx))
 	} else if tx != nil {
 		tx.Commit()
 	}

@@ -18,7 +18,7 @@ type approval int
 const (
 	approvalGiven approval = iota + 1 // once
 	approvalUsed
-	approvalOpposed // somebody denied it, or wants somebody to be asked, whatever others say
+	approvalOpposed // one hook denied it or wants a question; approvals by other hooks do not count
 )
 
 // An approvalKey is a call with one input, whichever of those that had the id: hosts remember decisions by it too.
@@ -27,7 +27,7 @@ type approvalKey struct {
 	name, digest string
 }
 
-// decideOwn is an error unless the call was allowed. One that has run already is another call with the same id.
+// decideOwn is an error unless the call was allowed. A repeat of a used id is another call.
 func (l *Ledger) decideOwn(ctx context.Context, p *passage) error {
 	l.mu.Lock()
 	key := l.approvalKeyLocked(p, p.shown)
@@ -60,9 +60,9 @@ func (l *Ledger) approvalKeyLocked(p *passage, in *input) approvalKey {
 	return approvalKey{p.ID, p.Name, in.digest}
 }
 
-// noteApprovalLocked notes what was said of a call with an input. An opposition is not set aside by another hook, which the
-// agent asks at the same time, but by who was asked then; and nobody who was asked about a call that has run
-// allows it once more. Tools of the agent itself never come to us.
+// noteApprovalLocked notes the answer about a call with an input. An opposition is not overridden by another hook, which
+// the agent asks at the same time, but by a permission question. A late answer to such a question does not approve a
+// call that has run. Tools of the agent itself never come to us.
 func (l *Ledger) noteApprovalLocked(p *passage, in *input, is approval) {
 	if _, native := l.opts.Catalogue.Native(p.Name); native || p.ID == "" {
 		return

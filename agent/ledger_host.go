@@ -25,7 +25,7 @@ func (r *Record) state() CallState {
 	return s
 }
 
-// Note has the ledger know of a call that somebody is going to decide about, unless it does.
+// Note adds a call that is about to be decided, unless it is known.
 func (l *Ledger) Note(call event.ToolCall) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -44,7 +44,7 @@ func (r *Record) isNamed(name string) bool {
 	return r.Name == name || r.own && (&tool.Call{Name: r.Name}).IsOf(name)
 }
 
-// Decided has the ledger know what the host decided about a call that the agent has told of, or asks about.
+// Decided records the decision of the host about a known call.
 func (l *Ledger) Decided(d event.Decision) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -67,18 +67,18 @@ func (l *Ledger) State(id event.CallID) CallState {
 	return CallState{ToolCall: event.ToolCall{ID: id}}
 }
 
-// Told has the ledger know of a call in the stream that the host of a run reads.
+// Told records that the host of a run has read a call in the stream.
 func (l *Ledger) Told(call event.ToolCall) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.hosted = true
-	at := slices.IndexFunc(l.calls[call.ID], func(r *Record) bool { return !r.told && r.isNamed(call.Name) })
+	at := slices.IndexFunc(l.calls[call.ID], func(r *Record) bool { return !r.seen && r.isNamed(call.Name) })
 	if at < 0 {
-		l.addLocked(call).told = true
+		l.addLocked(call).seen = true
 		return
 	}
 	r := l.calls[call.ID][at]
-	r.told, r.AgentID = true, cmp.Or(r.AgentID, call.AgentID)
+	r.seen, r.AgentID = true, cmp.Or(r.AgentID, call.AgentID)
 }
 
 // TakeResult is what is known of the call whose result the host reads in the stream, and whether it is to be recorded
@@ -87,7 +87,7 @@ func (l *Ledger) Told(call event.ToolCall) {
 func (l *Ledger) TakeResult(id event.CallID) (s CallState, record, known bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	at := slices.IndexFunc(l.calls[id], func(r *Record) bool { return (r.told || r.own) && !r.resulted })
+	at := slices.IndexFunc(l.calls[id], func(r *Record) bool { return (r.seen || r.own) && !r.resulted })
 	if at < 0 {
 		return CallState{ToolCall: event.ToolCall{ID: id}}, true, false
 	}
@@ -99,7 +99,7 @@ func (l *Ledger) TakeResult(id event.CallID) (s CallState, record, known bool) {
 	return s, record, true
 }
 
-// TakeEnd is what is known of a call that has ended, as a hook tells, and whether it is to be recorded now.
+// TakeEnd is what is known of a call whose end a hook reports, and whether it is to be recorded now.
 func (l *Ledger) TakeEnd(call event.ToolCall) (s CallState, record bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -136,8 +136,8 @@ func (l *Ledger) TakeOpen(all bool) []CallState {
 	return open
 }
 
-// Runs has the ledger know that a tool of this program was called, which records the call itself. What it returns
-// tells the end.
+// Runs records that a tool of this program was called, which records the call itself. The returned function
+// ends the call.
 func (l *Ledger) Runs(call *tool.Call) (ended func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

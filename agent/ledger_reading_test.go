@@ -48,7 +48,7 @@ func TestMerged_ALongCallIsStillKnown(t *testing.T) {
 	for i := range rememberedCalls {
 		put(fmt.Sprint(i))
 	}
-	m.tell(event.New(event.ToolProgress{ID: "long"}))
+	m.emit(event.New(event.ToolProgress{ID: "long"}))
 	if got := m.take(nil).events; len(got) != 1 {
 		t.Errorf("%d events, want the progress of the call", len(got))
 	}

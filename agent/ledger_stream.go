@@ -15,7 +15,7 @@ type Reading struct {
 	Message   string // the answer of the model that has the call
 	Turn      int
 	Started   time.Time // when the call was read
-	Stamped   time.Time // when it began, by the agent's clock; zero if the agent does not say
+	Stamped   time.Time // when it began, by the agent's clock; zero if the agent does not report it
 	Over      bool      // its result was reported
 	Denied    bool      // the agent reported that it denied the call
 	Succeeded bool
@@ -26,23 +26,23 @@ type Reading struct {
 func (l *Ledger) Heard(call event.ToolCall) *Record {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	at := slices.IndexFunc(l.calls[call.ID], func(r *Record) bool { return !r.heard && r.isNamed(call.Name) })
+	at := slices.IndexFunc(l.calls[call.ID], func(r *Record) bool { return !r.streamed && r.isNamed(call.Name) })
 	if at < 0 {
-		return l.heardLocked(l.addLocked(call))
+		return l.streamedLocked(l.addLocked(call))
 	}
-	return l.heardLocked(l.calls[call.ID][at])
+	return l.streamedLocked(l.calls[call.ID][at])
 }
 
 // HeardEnd is Heard for a call of which the stream reports the end alone: it belongs to an earlier run, or the report
-// is forged. Its record is for the reader of the stream only, and nobody else finds it.
+// is forged. Its record is for the reader of the stream only.
 func (l *Ledger) HeardEnd(id event.CallID) *Record {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.heardLocked(&Record{ToolCall: event.ToolCall{ID: id}})
+	return l.streamedLocked(&Record{ToolCall: event.ToolCall{ID: id}})
 }
 
-func (l *Ledger) heardLocked(r *Record) *Record {
-	r.heard, r.Reading, r.prompt = true, new(Reading), l.prompt
+func (l *Ledger) streamedLocked(r *Record) *Record {
+	r.streamed, r.Reading, r.prompt = true, new(Reading), l.prompt
 	l.read.Put(r.ID, r)
 	return r
 }
@@ -76,7 +76,7 @@ func (l *Ledger) Last(id event.CallID) *Record {
 	return l.lastLocked(id, func(*Record) bool { return true })
 }
 
-// Denied reports whether somebody denied the call. Of nil nothing is known.
+// Denied reports whether the call was denied. It is false for nil.
 func (l *Ledger) Denied(r *Record) bool {
 	if r == nil {
 		return false
@@ -91,7 +91,7 @@ func (l *Ledger) Failed(result event.ToolResult) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	r := l.lastLocked(result.ID, func(r *Record) bool { return !r.over })
-	if r == nil { // the stream will tell of it
+	if r == nil { // the stream will report it
 		r = l.addLocked(event.ToolCall{ID: result.ID, Name: result.Name})
 		r.own = true
 	}

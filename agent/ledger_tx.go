@@ -80,12 +80,12 @@ func (l *Ledger) await(ctx context.Context, r *Record, w *workspace.Workspace, c
 	}
 }
 
-// enter makes a transaction known, in the place of another if there is one. Mine is false if it is known already.
+// enter makes a transaction known, instead of another if there is one. Mine is false if it is known already.
 func (l *Ledger) enter(ctx context.Context, r *Record, instead *transaction) (open *transaction, mine bool, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {
-	case r.ID == "": // its end could not be told
+	case r.ID == "": // its end could not be found
 		return nil, false, errNoID
 	case l.closed || r.runs != l.run:
 		return nil, false, errRunIsOver

@@ -15,7 +15,7 @@ import (
 const readAhead = 256
 
 // merged is the one line in which the events of an adapter and those of its host wait for the reader.
-// The adapter puts events and is held up when too many wait; the host tells events and never waits.
+// The adapter puts events and is held up when too many wait; the host emits events and never waits.
 //
 // The first end is the end of the line: a done event, an error, or that the adapter has returned.
 // Later events are discarded. When ctx ends, everything but a done is dropped and counted.
@@ -24,9 +24,9 @@ type merged struct {
 
 	mu      sync.Mutex
 	waiting []event.Event
-	held    []event.Event                   // what the host told of calls that the adapter has not told of
-	open    map[event.CallID]place          // of the calls that the adapter has reported and that have no result
-	over    recent.Map[event.CallID, place] // of the last calls that have one
+	held    []event.Event                          // the host's, about calls that the adapter has not reported
+	open    map[event.CallID]callPosition          // of the calls that the adapter has reported and that have no result
+	over    recent.Map[event.CallID, callPosition] // of the last calls that have one
 	known   observed
 	ending  ending
 	stopped time.Time // when ctx ended
@@ -37,8 +37,8 @@ type merged struct {
 	room  chan struct{} // has one when the adapter need not wait
 }
 
-// A place is where a call stands in the run. What the host tells of the call stands there too.
-type place struct {
+// A callPosition is where a call is in the run. Events of the host about the call get the same position.
+type callPosition struct {
 	sessionID       string
 	turn            int
 	parentToolUseID event.CallID
@@ -63,7 +63,7 @@ func (e ending) reached() bool { return e.done != nil || e.err != nil }
 
 func newMerged(ctx context.Context) *merged {
 	return &merged{
-		ctx: ctx, open: map[event.CallID]place{}, over: recent.Map[event.CallID, place]{Size: rememberedCalls},
+		ctx: ctx, open: map[event.CallID]callPosition{}, over: recent.Map[event.CallID, callPosition]{Size: rememberedCalls},
 		ready: make(chan struct{}, 1), room: make(chan struct{}, 1),
 	}
 }
@@ -102,7 +102,7 @@ func (m *merged) offer(e event.Event) (taken, more bool) {
 	id := m.observeLocked(&e)
 	if stopped {
 		m.known.dropped++
-		return true, !m.closed // it may still say done
+		return true, !m.closed // it may still yield the done
 	}
 	m.addLocked(e, id)
 	return true, true
@@ -124,12 +124,12 @@ func (m *merged) observeLocked(e *event.Event) event.CallID {
 	default:
 		return ""
 	}
-	call, known := m.placeOf(id)
+	call, known := m.positionOf(id)
 	if used && !call.used {
 		m.known.toolUses++
 	}
 	if used || !known {
-		call = place{e.SessionID, e.Turn, e.ParentToolUseID, e.AgentID, used || call.used}
+		call = callPosition{e.SessionID, e.Turn, e.ParentToolUseID, e.AgentID, used || call.used}
 	}
 	if used {
 		m.open[id] = call
@@ -140,15 +140,15 @@ func (m *merged) observeLocked(e *event.Event) event.CallID {
 	return id
 }
 
-func (m *merged) placeOf(id event.CallID) (place, bool) {
+func (m *merged) positionOf(id event.CallID) (callPosition, bool) {
 	if call, open := m.open[id]; open {
 		return call, true
 	}
 	return m.over.Get(id)
 }
 
-// addLocked appends an event of the adapter. What was told of its call before stands behind a tool_use
-// and before a tool_result.
+// addLocked appends an event of the adapter. Earlier events of the host about its call follow a
+// tool_use and precede a tool_result.
 func (m *merged) addLocked(e event.Event, id event.CallID) {
 	if id == "" || len(m.held) == 0 {
 		m.waiting = append(m.waiting, e)
@@ -162,12 +162,12 @@ func (m *merged) addLocked(e event.Event, id event.CallID) {
 	m.wakeLocked()
 }
 
-// releaseLocked lets go what was told of a call.
+// releaseLocked releases the held events about a call.
 func (m *merged) releaseLocked(id event.CallID) {
 	kept := m.held[:0]
 	for _, e := range m.held {
 		if e.CallID() == id {
-			m.waiting = append(m.waiting, m.placedLocked(e))
+			m.waiting = append(m.waiting, m.positionedLocked(e))
 		} else {
 			kept = append(kept, e)
 		}
@@ -176,15 +176,15 @@ func (m *merged) releaseLocked(id event.CallID) {
 	m.held = kept
 }
 
-// placedLocked gives what was told of a call the place of the call.
-func (m *merged) placedLocked(e event.Event) event.Event {
-	call, _ := m.placeOf(e.CallID())
+// positionedLocked gives an event about a call the position of the call.
+func (m *merged) positionedLocked(e event.Event) event.Event {
+	call, _ := m.positionOf(e.CallID())
 	e.SessionID, e.Turn, e.ParentToolUseID, e.AgentID = call.sessionID, call.turn, call.parentToolUseID, call.agentID
 	return e
 }
 
-// tell takes an event of the host. If it is about a call it waits for the tool_use of that call.
-func (m *merged) tell(e event.Event) {
+// emit takes an event of the host. If it is about a call it waits for the tool_use of that call.
+func (m *merged) emit(e event.Event) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.ending.reached() {
@@ -195,15 +195,15 @@ func (m *merged) tell(e event.Event) {
 		return
 	}
 	id := e.CallID()
-	if _, known := m.placeOf(id); id != "" && !known {
+	if _, known := m.positionOf(id); id != "" && !known {
 		m.held = append(m.held, e)
 		return
 	}
-	m.waiting = append(m.waiting, m.placedLocked(e))
+	m.waiting = append(m.waiting, m.positionedLocked(e))
 	m.wakeLocked()
 }
 
-// end says that no done will come, and why. It reports false if the line was over already.
+// end notes that no done will come, and why. It reports false if the line was over already.
 func (m *merged) end(err error) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -244,7 +244,7 @@ func (m *merged) stoppedLocked() bool {
 	return true
 }
 
-// close says that the reader has left.
+// close notes that the reader has left.
 func (m *merged) close() {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -51,7 +51,7 @@ func Parallel(ctx context.Context, tasks ...Task) iter.Seq[event.Event] {
 		}()
 		defer func() {
 			cancel()
-			for range events { // so that nobody waits to be heard, until all are gone
+			for range events { // so that no task blocks, until all are gone
 				continue
 			}
 		}()

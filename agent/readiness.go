@@ -32,7 +32,7 @@ type Readiness struct {
 	Path, Version string
 	// Tested are the versions that were tested: "2.1.197 to 2.1.325".
 	Tested string
-	// Detail says in words what is wrong; empty if nothing is.
+	// Detail describes the problem; empty if there is none.
 	Detail string
 	// Repair is the command that fixes it.
 	Repair string
@@ -48,7 +48,7 @@ func (r Readiness) Available() bool {
 	return r.State != StateMissing && r.State != StateUnsupported
 }
 
-// Err is nil if a run may begin, and else says what is wrong and what to do.
+// Err is nil if a run may begin, and else has the problem and the repair.
 func (r Readiness) Err() error {
 	if r.Available() {
 		return nil

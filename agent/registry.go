@@ -16,7 +16,7 @@ import (
 var (
 	// ErrDuplicate is wrapped when an agent is added whose name is taken.
 	ErrDuplicate = errors.New("agent: the name is taken")
-	// ErrUnknown is wrapped when an agent is asked for that nobody added.
+	// ErrUnknown is wrapped when the requested agent was not added.
 	ErrUnknown = errors.New("agent: no such agent")
 )
 

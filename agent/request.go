@@ -11,10 +11,10 @@ import (
 	"github.com/drover-agents/drover/tool"
 )
 
-// A Request is what an agent shall do, and within which bounds. Only Prompt is needed. An adapter
-// refuses what its agent cannot honour.
+// A Request is a task for an agent with its settings. Only Prompt is needed. An adapter refuses a request that
+// its agent cannot honour.
 //
-// As the defaults of a [Runner], a request says what holds where the request of a run says nothing.
+// As the defaults of a [Runner], a request fills the fields that the request of a run leaves empty.
 // Fields of the run win; the fields of Permissions win one by one, and a level that the run names is not
 // set aside by a mode of the defaults; the limits of Budget win one by one; lists replace the list of the defaults whole, also if they are
 // empty.
@@ -27,8 +27,8 @@ type Request struct {
 	// Resume continues the conversation of this token, from [event.Done]. A Runner continues its own
 	// last conversation if it is empty.
 	Resume string
-	// Fork continues it as a new one, with a token of its own: what is said later in one of them is not heard
-	// in the other.
+	// Fork continues it as a new one, with a token of its own: later messages of one are not in the
+	// other.
 	Fork bool
 	// Fresh begins a new conversation, whatever the Runner remembers.
 	Fresh bool
@@ -48,13 +48,13 @@ type Request struct {
 	// own policies, unless there is one here. Without permissions and policies it makes one only for
 	// Settings.Tools with arguments.
 	Host Host
-	// Hooks are asked and told at certain moments. Nil means nobody is.
+	// Hooks are called at certain moments. Nil means none.
 	Hooks *Hooks
 	// Ledger has the calls of the run, for a host that reads there what became of them. Nil means that the adapter
 	// makes one.
 	Ledger *Ledger
 	// MaxRefusals is how often Hooks may refuse an answer or a stop, for each prompt. They are still asked
-	// after that, but what they say has no effect. Zero means 10.
+	// after that, but without effect. Zero means 10.
 	MaxRefusals int
 	// Trackers count what the run consumes, beside Budget: a budget that several runs share. The first limit that is
 	// reached ends the run, in the middle of its turn.
@@ -67,7 +67,7 @@ type Request struct {
 	// TraceParent and TraceState are the W3C trace context in which the agent works.
 	TraceParent, TraceState string
 	// Transcript is given every line that the agent writes down about the conversation, of each source in
-	// order, until the run is over. It must not block. Nil means that nobody reads it.
+	// order, until the run is over. It must not block. Nil means none.
 	Transcript func(TranscriptLine)
 
 	// OutputSchema is the JSON Schema of a structured answer; see [event.Done.Output].
@@ -83,7 +83,7 @@ func (r Request) Limits() []*guard.Tracker {
 	return all
 }
 
-// A Server is an MCP server of somebody else: a program that the agent starts, or an address.
+// A Server is an external MCP server: a program that the agent starts, or an address.
 type Server struct {
 	// Command is the program and its arguments. Env is added to the environment that the agent gives it.
 	Command []string

@@ -17,7 +17,7 @@ import (
 	"github.com/drover-agents/drover/tool"
 )
 
-// DroppedEvents is the key in the metadata of a done event that says how many events were not delivered
+// DroppedEvents is the key in the metadata of a done event with the number of events that were not delivered
 // because the context of the run had ended.
 const DroppedEvents = "droppedEvents"
 
@@ -48,7 +48,7 @@ type yieldFunc = func(event.Event, error) bool
 // stream runs the adapter and yields events until done. cancel ends the context of the run.
 func (x *run) stream(cancel context.CancelFunc, yield yieldFunc) {
 	x.begun = x.runner.opts.Now()
-	if x.ctx.Err() != nil { // the adapter never hears of it
+	if x.ctx.Err() != nil { // the adapter is not called
 		x.deliver(x.interrupted(situation{}), yield)
 		return
 	}
@@ -66,7 +66,7 @@ func (x *run) stream(cancel context.CancelFunc, yield yieldFunc) {
 
 var errMissingDone = errors.New("the adapter ended without saying done")
 
-// drive runs the adapter. Whatever becomes of it, the reader is told.
+// drive runs the adapter. Its end is always reported to the reader.
 func (x *run) drive() {
 	err := errors.New("the adapter ended its goroutine")
 	defer func() {
@@ -104,7 +104,7 @@ func (x *run) consume() {
 }
 
 // reportUnknown reports, once for each, that a tool of the agent has been called that its catalogue does not have:
-// nobody has judged what it needs. A gate denies it where there are rules that could be about it.
+// its needs are unknown. A gate denies it where there are rules that could be about it.
 func (x *run) reportUnknown(e event.Event) bool {
 	result, ok := e.Payload.(event.ToolResult)
 	of := x.runner.adapter.Catalogue()
@@ -154,7 +154,7 @@ func pointedTo(p event.Payload) event.Payload {
 	return p
 }
 
-// read yields what the adapter and the host say, and then the end.
+// read yields the events of the adapter and the host, and then the end.
 func (x *run) read(yield yieldFunc) {
 	var now situation
 	var timeUp <-chan time.Time
@@ -192,7 +192,7 @@ func (x *run) deliverAll(events []event.Event, yield yieldFunc) bool {
 }
 
 // finish yields the end of the run if it has come. The token of an adapter's done is remembered before
-// anybody sees it, so that a reader who leaves then does not lose the conversation.
+// it is delivered, so that a reader that leaves then does not lose the conversation.
 func (x *run) finish(now situation, expired bool, yield yieldFunc) bool {
 	stopped := x.ctx.Err() != nil
 	switch {
@@ -227,7 +227,7 @@ func (x *run) fail(now situation, yield yieldFunc) {
 	}
 }
 
-// interrupted is the done of a run that was stopped before it said so itself. What was to be resumed
+// interrupted is the done of a run that was stopped before it yielded one itself. What was to be resumed
 // still can be.
 func (x *run) interrupted(now situation) event.Event {
 	reason := context.Cause(x.ctx).Error()
@@ -241,7 +241,7 @@ func (x *run) made(done event.Done, now situation) event.Event {
 	return event.Event{Kind: event.KindDone, SessionID: now.sessionID, Payload: done}
 }
 
-// withDropped says in a done how many events were dropped before it.
+// withDropped adds to a done the number of events that were dropped before it.
 func (x *run) withDropped(e event.Event, now situation) event.Event {
 	n := now.dropped + x.dropped
 	if n == 0 {
@@ -274,7 +274,7 @@ func (x *run) deliver(e event.Event, yield yieldFunc) bool {
 }
 
 // awaitAdapter waits until the adapter has returned, but not for ever. A done that comes now, because
-// the reader has left, still says how the conversation can be continued.
+// the reader has left, still has the token that continues the conversation.
 func (x *run) awaitAdapter() {
 	timer := time.NewTimer(x.runner.opts.CloseTimeout)
 	defer timer.Stop()

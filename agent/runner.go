@@ -26,24 +26,24 @@ import (
 type RunnerOptions struct {
 	// Role is the part that the agent plays among several. Its events carry it.
 	Role string
-	// Defaults say what holds where a request says nothing. They have no Resume, Fork, Fresh, Host, Ledger or LastSeq.
+	// Defaults fill the fields that a request leaves empty. They have no Resume, Fork, Fresh, Host, Ledger or LastSeq.
 	Defaults Request
 
 	// Policies judge the tool calls of every run, beside the permissions and lists of the request.
 	Policies []gate.Policy
-	// Approver is asked where the permissions or policies say ask. Nil denies such calls. Where there are
+	// Approver is asked where the verdict of the permissions or policies is ask. Nil denies such calls. Where there are
 	// neither, nothing asks, and it is left out.
 	Approver gate.Approver
 	// ApprovalTimeout is how long an answer may take; see [gate.EngineOptions].
 	ApprovalTimeout time.Duration
 
-	// DrainTimeout is how long an adapter may take to say done once the context has ended. Then the
-	// Runner says it. Zero means 500 milliseconds.
+	// DrainTimeout is how long an adapter may take to yield its done once the context has ended. Then the
+	// Runner yields one. Zero means 500 milliseconds.
 	DrainTimeout time.Duration
 	// CloseTimeout is how long the end of the loop waits for an adapter to return. Zero means 20
 	// seconds, a little more than Claude Code takes at worst.
 	CloseTimeout time.Duration
-	// Logger hears of what went wrong after the end of a run. Nil discards.
+	// Logger receives failures after the end of a run. Nil discards.
 	Logger *slog.Logger
 
 	// Now is the clock and NewRunID the source of ids, for streams that must not differ from run to
@@ -61,7 +61,7 @@ const (
 var ErrBusy = advice.Wrap(errors.New("agent: the runner is running already"), "wait until that run is over, or make another runner")
 
 // A Runner runs one agent, one prompt at a time, and remembers the conversation: each run continues
-// the last one unless the request says otherwise. It may be used by several goroutines, but only one
+// the last one unless the request sets another. It may be used by several goroutines, but only one
 // run can be under way.
 type Runner struct {
 	adapter Adapter
@@ -130,7 +130,7 @@ func (r *Runner) remember(token string) {
 	r.token = token
 }
 
-// begin takes the only place there is.
+// begin reserves the runner for one run.
 func (r *Runner) begin() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -147,7 +147,7 @@ func (r *Runner) finish() {
 	r.running = false
 }
 
-// Run runs the agent and yields what happens; the package comment says what can be relied on. The run
+// Run runs the agent and yields what happens; the package comment has its promises. The run
 // begins with the loop. An error comes alone, instead of events: the run was refused ([ErrBusy], a
 // request that contradicts itself, a policy that cannot be made). Whatever goes wrong later, in the
 // adapter too, is an [event.Error] before the [event.Done].
@@ -182,12 +182,12 @@ func (r *Runner) prepare(ctx context.Context, req Request) (*run, error) {
 		req.Resume = r.ResumeToken()
 	}
 	x := newRun(ctx, r)
-	host, err := r.host(req, x.merged.tell)
+	host, err := r.host(req, x.merged.emit)
 	if err != nil {
 		return nil, err
 	}
 	if teller, ok := host.(Teller); ok {
-		teller.TellTo(x.merged.tell)
+		teller.TellTo(x.merged.emit)
 	}
 	req.Host = host
 	x.id, x.seq = cmp.Or(req.RunID, x.id), req.LastSeq
@@ -196,9 +196,9 @@ func (r *Runner) prepare(ctx context.Context, req Request) (*run, error) {
 	return x, nil
 }
 
-// host makes the engine that decides about the tool calls of a run, or returns nil if nobody is to
-// decide but the agent.
-func (r *Runner) host(req Request, tell func(event.Event)) (Host, error) {
+// host makes the engine that decides about the tool calls of a run, or returns nil if the agent
+// alone decides.
+func (r *Runner) host(req Request, emit func(event.Event)) (Host, error) {
 	switch {
 	case req.Host != nil && (req.Permissions != nil || len(r.opts.Policies) > 0):
 		return nil, advice.Wrap(errors.New("agent: a request with a Host cannot have Permissions or Policies too"), "put them into the gate of the host")
@@ -213,7 +213,7 @@ func (r *Runner) host(req Request, tell func(event.Event)) (Host, error) {
 	}
 	return gate.NewEngine(g, &gate.EngineOptions{
 		Approver: r.opts.Approver, ApprovalTimeout: r.opts.ApprovalTimeout, Logger: r.opts.Logger,
-		Emit: func(e event.Event) error { tell(e); return nil },
+		Emit: func(e event.Event) error { emit(e); return nil },
 	}), nil
 }
 

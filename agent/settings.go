@@ -12,15 +12,15 @@ import (
 	"github.com/drover-agents/drover/workspace"
 )
 
-// Settings say how an agent works and within which bounds: model, folder, limits, tools, permissions. They are the same
+// Settings configure an agent: model, folder, limits, tools, permissions. They are the same
 // for a [Request], for an evaluation and for an agent file. The zero value leaves all of it to the adapter's
 // configuration and to the agent's defaults.
 type Settings struct {
 	// Dir is the working directory. Empty means that of the Workspace, or else the current one. With a
 	// Workspace it is relative to that, or within it.
 	Dir string
-	// Workspace is the place that the agent works in. With checkpoints, each of its calls is a transaction
-	// there: what one that fails has changed is put back; see [Ledger].
+	// Workspace is the workspace of the agent. With checkpoints, each of its calls is a transaction: the changes of
+	// a failed call are rolled back; see [Ledger].
 	Workspace *workspace.Workspace
 
 	// Model is the model's name. Empty means the agent's default.
@@ -51,7 +51,7 @@ type Settings struct {
 	// Servers are MCP servers that the agent itself connects to, by their keys, beside those of the adapter. A key is
 	// taken once.
 	Servers map[string]Server
-	// Permissions say what tools may do; their Mode is [gate.ModeAsk], a person is asked, or [gate.ModeAllow], the cell is
+	// Permissions limit what tools may do; their Mode is [gate.ModeAsk], a person is asked, or [gate.ModeAllow], the cell is
 	// the boundary. Nil leaves that to the agent's own default. They are enforced by the Host; an adapter refuses
 	// permissions without one. A Runner makes the host.
 	Permissions *gate.Permissions
@@ -60,7 +60,7 @@ type Settings struct {
 	PartialText bool
 }
 
-// over returns the settings, with those of defaults where they say nothing.
+// over returns the settings, with those of defaults where they are empty.
 func (s Settings) over(defaults Settings) Settings {
 	s.Dir = cmp.Or(s.Dir, defaults.Dir)
 	s.Workspace = cmp.Or(s.Workspace, defaults.Workspace)

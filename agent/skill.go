@@ -43,6 +43,6 @@ type Skill interface {
 // A Learner is a [Conversation] to which skills can be added while the agent works.
 type Learner interface {
 	// AddSkills adds skills. When it returns the agent knows them from its next step on: a tool that adds
-	// them before it returns can speak of them in its result.
+	// them before it returns can mention them in its result.
 	AddSkills(ctx context.Context, skills []Skill) error
 }

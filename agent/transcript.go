@@ -7,14 +7,14 @@ import (
 	"time"
 )
 
-// A TranscriptLine is one line of what an agent writes down about its conversation.
+// A TranscriptLine is one line of the transcript that an agent writes.
 type TranscriptLine struct {
 	// Source is [MainSource], or [SubagentSource] and the id of the subagent.
 	Source    string
 	SessionID string
 	// ID is the agent's own name of the line. Empty if it has none.
 	ID string
-	// Time is when it was written, by the agent's clock, or when it was heard where it does not say.
+	// Time is when it was written, by the agent's clock, or else when it was received.
 	Time time.Time
 	// Raw is the line as the agent wrote it, and Parts what it is made of, in order. Every line has a part.
 	Raw   json.RawMessage
@@ -27,7 +27,7 @@ const (
 	SubagentSource = "subagent:"
 )
 
-// A TranscriptPart is what a line says: one message, one call, one result. Most lines have one part.
+// A TranscriptPart is one message, one call or one result. Most lines have one part.
 type TranscriptPart struct {
 	Type TranscriptType
 	// Detail is the part of the line, byte for byte, or the whole line.
@@ -45,7 +45,7 @@ const (
 	TranscriptToolResult       TranscriptType = "tool_result"
 	TranscriptThinking         TranscriptType = "thinking"
 	TranscriptSystemEvent      TranscriptType = "system_event"
-	TranscriptTokenUsage       TranscriptType = "token_usage" // of one model call, told once
+	TranscriptTokenUsage       TranscriptType = "token_usage" // of one model call, reported once
 	TranscriptError            TranscriptType = "error"
 	TranscriptUnknown          TranscriptType = "unknown" // a line that this version does not know
 )

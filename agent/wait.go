@@ -30,7 +30,7 @@ func Wait(stream iter.Seq2[event.Event, error]) (event.Done, error) {
 	return event.Done{}, errors.New("agent: the stream ended without a done event")
 }
 
-// failed is the error of a run: what was said to have broken it, else what the done event says.
+// failed is the error of a run: that of its error event, else that of the done event.
 func failed(done event.Done, failure error) error {
 	switch {
 	case done.Status != event.DoneError:

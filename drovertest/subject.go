@@ -83,7 +83,7 @@ type Native struct {
 	Shell func(command string) Call
 }
 
-func say(text string) Step              { return Step{Say: text} }
+func reply(text string) Step            { return Step{Say: text} }
 func answer(v any) Step                 { return Step{Answer: v} }
 func call(tool string, in any) Step     { return Step{Calls: []Call{{tool, in}}} }
 func calls(all ...Call) Step            { return Step{Calls: all} }

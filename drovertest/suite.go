@@ -37,7 +37,7 @@ type check struct {
 var checks = []check{
 	{"text", nil, testText},
 	{"events", nil, testEvents},
-	{"a failure is told", nil, testFailureIsTold},
+	{"a failure is told", nil, testFailureIsReported},
 	{"deadline before", nil, testDeadlineBefore},
 	{"deadline meanwhile", nil, testDeadlineMeanwhile},
 	{"cancel", nil, testCancel},

@@ -16,7 +16,7 @@ import (
 )
 
 func testText(t *testing.T, s *suite) {
-	resp, m := evaluated(t, s, promptOf[prompt.Text](t, prompt.Markdown("task", "Task", "Say what the marker-of-the-text is.")), nil, say("It is a marker."))
+	resp, m := evaluated(t, s, promptOf[prompt.Text](t, prompt.Markdown("task", "Task", "Say what the marker-of-the-text is.")), nil, reply("It is a marker."))
 	if got := string(resp.Output); got != "It is a marker." || resp.Text != got {
 		t.Errorf("the answer is %q, the text %q", got, resp.Text)
 	}
@@ -31,7 +31,7 @@ func testText(t *testing.T, s *suite) {
 // Everything that happens is in the session, in its order, and what is streamed is numbered.
 func testEvents(t *testing.T, s *suite) {
 	own := session.New(nil)
-	a, _ := s.New(t, say("Done."))
+	a, _ := s.New(t, reply("Done."))
 	run := drover.Stream(t.Context(), a, promptOf[prompt.Text](t), &drover.Options{Session: own})
 	var last event.Event
 	var seq int64
@@ -100,9 +100,9 @@ func testStructuredOutput(t *testing.T, s *suite) {
 }
 
 // A run that fails has a terminal event too, and the error says what it has cost.
-func testFailureIsTold(t *testing.T, s *suite) {
+func testFailureIsReported(t *testing.T, s *suite) {
 	own := session.New(nil)
-	a, _ := s.New(t, say("That is no JSON."), say("Nor is that."), say("Nor that."), say("No."))
+	a, _ := s.New(t, reply("That is no JSON."), reply("Nor is that."), reply("Nor that."), reply("No."))
 	_, err := drover.Evaluate(t.Context(), a, promptOf[verdict](t), &drover.Options{Session: own})
 	failure, ok := errors.AsType[*drover.EvaluationError](err)
 	if !ok {
@@ -119,7 +119,7 @@ func testFailureIsTold(t *testing.T, s *suite) {
 
 // What the agent writes down is complete, and numbered without gaps.
 func testTranscript(t *testing.T, s *suite) {
-	resp, _ := evaluated(t, s, promptOf[prompt.Text](t, prompt.Markdown("task", "Task", "Say what the marker-of-the-prompt is.")), nil, say("The marker-of-the-answer."))
+	resp, _ := evaluated(t, s, promptOf[prompt.Text](t, prompt.Markdown("task", "Task", "Say what the marker-of-the-prompt is.")), nil, reply("The marker-of-the-answer."))
 	if resp.Transcript == nil {
 		t.Fatal("the response has no transcript")
 	}

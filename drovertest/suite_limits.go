@@ -72,7 +72,7 @@ func testParallel(t *testing.T, s *suite) {
 	var all sync.WaitGroup
 	for i := range n {
 		text := fmt.Sprintf("answer-%d", i)
-		a, m := s.New(t, say(text))
+		a, m := s.New(t, reply(text))
 		p := promptOf[prompt.Text](t, prompt.Markdown("task", "Task", fmt.Sprintf("Say prompt-%d.", i)))
 		all.Go(func() {
 			resp, err := drover.Evaluate(t.Context(), a, p, nil)
@@ -95,7 +95,7 @@ func testParallel(t *testing.T, s *suite) {
 
 // A conversation goes on, can be interrupted, resumed and forked.
 func testConversations(t *testing.T, s *suite) {
-	a, m := s.New(t, say("first"), say("second"), waits(), say("fourth"), say("of the fork"), say("resumed"))
+	a, m := s.New(t, reply("first"), reply("second"), waits(), reply("fourth"), reply("of the fork"), reply("resumed"))
 	c := drover.Converse(a, promptOf[prompt.Text](t), nil)
 	defer func() {
 		if err := c.Close(); err != nil {

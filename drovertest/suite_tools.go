@@ -34,7 +34,7 @@ func testTools(t *testing.T, s *suite) {
 		call(s.Tool("note"), note{Text: "one"}),
 		call(s.Tool("note"), note{Text: "two", Fail: true}),
 		call(s.Tool("note"), map[string]any{"text": "three", "more": 1}),
-		say("Noted."))
+		reply("Noted."))
 	if !m.Read("noted one") || !m.Read(errFailed.Error()) {
 		t.Error("the model has not read the results")
 	}
@@ -58,11 +58,11 @@ func testTools(t *testing.T, s *suite) {
 // What a call that fails has done is undone, in the session and in the files.
 func testTransactions(t *testing.T, s *suite) {
 	own := session.New(nil)
-	w := place(t, own, map[string]string{"kept.txt": "before"})
+	w := newWorkspace(t, own, map[string]string{"kept.txt": "before"})
 	a, _ := s.New(t,
 		call(s.Tool("spoil"), note{Text: "x", Fail: true}),
 		call(s.Tool("spoil"), note{Text: "y"}),
-		say("Done."))
+		reply("Done."))
 	p := promptOf[prompt.Text](t, prompt.Markdown("task", "Task", "Spoil it.").With(spoilTool(w)))
 	if _, err := drover.Evaluate(t.Context(), a, p, &drover.Options{Session: own, Settings: agent.Settings{Workspace: w}}); err != nil {
 		t.Fatal(err)
@@ -79,8 +79,8 @@ func testTransactions(t *testing.T, s *suite) {
 
 func testNativeTransactions(t *testing.T, s *suite) {
 	own := session.New(nil)
-	w := place(t, own, map[string]string{"kept.txt": "before"})
-	a, m := s.New(t, calls(s.Native.Shell("echo after > kept.txt; exit 3")), say("Done."))
+	w := newWorkspace(t, own, map[string]string{"kept.txt": "before"})
+	a, m := s.New(t, calls(s.Native.Shell("echo after > kept.txt; exit 3")), reply("Done."))
 	if _, err := drover.Evaluate(t.Context(), a, promptOf[prompt.Text](t), &drover.Options{Session: own, Settings: agent.Settings{Workspace: w}}); err != nil {
 		t.Fatal(err)
 	}
@@ -93,8 +93,8 @@ func testNativeTransactions(t *testing.T, s *suite) {
 // The agent's own tools are recorded too, and what they change is known.
 func testNativeTools(t *testing.T, s *suite) {
 	own := session.New(nil)
-	w := place(t, own, nil)
-	a, _ := s.New(t, calls(s.Native.Write(filepath.Join(w.Root(), "new.txt"), "made")), calls(s.Native.Shell("cat new.txt")), say("Done."))
+	w := newWorkspace(t, own, nil)
+	a, _ := s.New(t, calls(s.Native.Write(filepath.Join(w.Root(), "new.txt"), "made")), calls(s.Native.Shell("cat new.txt")), reply("Done."))
 	if _, err := drover.Evaluate(t.Context(), a, promptOf[prompt.Text](t), &drover.Options{Session: own, Settings: agent.Settings{Workspace: w}}); err != nil {
 		t.Fatal(err)
 	}
@@ -116,7 +116,7 @@ func testPolicies(t *testing.T, s *suite) {
 	if _, err := own.Dispatch(t.Context(), session.ToolPermissions{Blocked: []string{"note"}}); err != nil {
 		t.Fatal(err)
 	}
-	_, m := evaluated(t, s, notes(t), &drover.Options{Session: own}, call(s.Tool("note"), note{Text: "one"}), say("I may not."))
+	_, m := evaluated(t, s, notes(t), &drover.Options{Session: own}, call(s.Tool("note"), note{Text: "one"}), reply("I may not."))
 	if session.Query[Noted](own).Len() != 0 {
 		t.Error("a blocked tool was run")
 	}
@@ -133,7 +133,7 @@ func testFeedback(t *testing.T, s *suite) {
 		Provider: guard.StaticFeedback{As: "suite", Text: "remember-the-feedback"},
 		Trigger:  guard.FeedbackTrigger{EveryCalls: 1},
 	}}}
-	resp, m := evaluated(t, s, notes(t), o, call(s.Tool("note"), note{Text: "one"}), say("Done."))
+	resp, m := evaluated(t, s, notes(t), o, call(s.Tool("note"), note{Text: "one"}), reply("Done."))
 	if !m.Read("remember-the-feedback") {
 		t.Error("the model has not read the feedback")
 	}
@@ -170,7 +170,7 @@ func testDisclosure(t *testing.T, s *suite) {
 	_, m := evaluated(t, s, p, &drover.Options{Session: own},
 		call(s.Tool(prompt.OpenSections), map[string]any{"section_keys": []string{"notes"}, "reason": "to note"}),
 		call(s.Tool("note"), note{Text: "one"}),
-		say("Noted."))
+		reply("Noted."))
 	if !m.Read("hidden-text") || session.Query[Noted](own).Len() != 1 {
 		t.Errorf("the section was not opened: %d notes", session.Query[Noted](own).Len())
 	}
@@ -191,7 +191,7 @@ func testSkills(t *testing.T, s *suite) {
 	}
 	section := prompt.Markdown("task", "Task", "Do it.")
 	section.Skills = []*prompt.Skill{skill}
-	if _, m := evaluated(t, s, promptOf[prompt.Text](t, section), nil, say("Done.")); !m.Read("the-skill-of-the-suite") {
+	if _, m := evaluated(t, s, promptOf[prompt.Text](t, section), nil, reply("Done.")); !m.Read("the-skill-of-the-suite") {
 		t.Error("the model has not read of the skill")
 	}
 }
@@ -203,7 +203,7 @@ func testIsolation(t *testing.T, s *suite) {
 		t.Fatal(err)
 	}
 	t.Setenv("SUITE_PASSWORD", "the-secret-of-the-environment")
-	_, m := evaluated(t, s, promptOf[prompt.Text](t), nil, calls(s.Native.Shell("cat "+secret+"; env; echo looked")), say("Done."))
+	_, m := evaluated(t, s, promptOf[prompt.Text](t), nil, calls(s.Native.Shell("cat "+secret+"; env; echo looked")), reply("Done."))
 	if !m.Read("looked") {
 		t.Error("the command did not run")
 	}
@@ -214,7 +214,7 @@ func testIsolation(t *testing.T, s *suite) {
 	}
 }
 
-func place(t *testing.T, s *session.Session, files map[string]string) *workspace.Workspace {
+func newWorkspace(t *testing.T, s *session.Session, files map[string]string) *workspace.Workspace {
 	t.Helper()
 	w, err := workspace.Open(t.Context(), &workspace.Options{Session: s})
 	if err != nil {

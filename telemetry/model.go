@@ -40,7 +40,7 @@ func (r *Run) chatted(c modelCall) {
 		return
 	}
 	if a := r.agentOf(c.Agent); a != nil {
-		r.chat(a.heard(c.ended), c)
+		r.chat(a.seenAt(c.ended), c)
 		return
 	}
 	r.waiting = append(r.waiting, c)

@@ -78,7 +78,7 @@ func (r *Run) Event(ev event.Event) {
 		return
 	}
 	r.session = cmp.Or(ev.SessionID, r.session)
-	r.hear(ev)
+	r.noteSubagent(ev)
 	switch what := ev.Payload.(type) {
 	case event.Init:
 		r.model = cmp.Or(what.Model, r.model)

@@ -22,7 +22,7 @@ type agentSpan struct {
 }
 
 // heard is the subagent, of which something is heard at this time.
-func (a *agentSpan) heard(at time.Time) context.Context {
+func (a *agentSpan) seenAt(at time.Time) context.Context {
 	if at.After(a.last) {
 		a.last = at
 	}
@@ -30,7 +30,7 @@ func (a *agentSpan) heard(at time.Time) context.Context {
 }
 
 // hear finds out who runs the subagent that an event is about.
-func (r *Run) hear(ev event.Event) {
+func (r *Run) noteSubagent(ev event.Event) {
 	if ev.ParentToolUseID == "" {
 		return
 	}
@@ -40,8 +40,8 @@ func (r *Run) hear(ev event.Event) {
 		r.agents[ev.ParentToolUseID] = a
 	}
 	a.id = cmp.Or(a.id, ev.AgentID)
-	a.heard(ev.Time)
-	r.placeWaiting(a)
+	a.seenAt(ev.Time)
+	r.flushWaiting(a)
 }
 
 // beginAgent makes the span of a subagent, in the call that runs it.
@@ -69,11 +69,11 @@ func (r *Run) agentOf(id string) *agentSpan {
 }
 
 // placeWaiting makes the spans of the model calls that waited for a subagent.
-func (r *Run) placeWaiting(a *agentSpan) {
+func (r *Run) flushWaiting(a *agentSpan) {
 	still := r.waiting[:0]
 	for _, c := range r.waiting {
 		if c.Agent == a.id {
-			r.chat(a.heard(c.ended), c)
+			r.chat(a.seenAt(c.ended), c)
 		} else {
 			still = append(still, c)
 		}

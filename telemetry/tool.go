@@ -40,7 +40,7 @@ func (r *Run) called(ev event.Event, c event.ToolCall) {
 // within is what an event happened in: the turn, or a subagent.
 func (r *Run) within(ev event.Event) context.Context {
 	if a := r.agents[ev.ParentToolUseID]; a != nil {
-		return a.heard(ev.Time)
+		return a.seenAt(ev.Time)
 	}
 	return r.turn
 }

@@ -20,7 +20,7 @@ import (
 type Adapter struct {
 	// Name is the name of the agent. Empty means "scripted".
 	Name string
-	// Readiness is what Ready says. The zero value means ready. An adapter that is not available
+	// Readiness is the result of Ready. The zero value means ready. An adapter that is not available
 	// yields the error of it, and no event.
 	Readiness agent.Readiness
 	// Tools is the catalogue of the agent's own tools.
@@ -60,7 +60,7 @@ func (a *Adapter) Requests() []agent.Request {
 var errNoHost = advice.Wrap(errors.New("agenttest: the request has Permissions and no Host, so that nobody would enforce them"), "run it by an agent.Runner, which makes the host, or give it a Host")
 
 // Run implements [agent.Adapter]: it does the steps. After each of them it looks whether it is still
-// wanted. When ctx has ended it says done, interrupted; when the loop over its events has, it returns.
+// wanted. When ctx has ended it yields an interrupted done; when the loop over its events has, it returns.
 // See [Obstinate] for an adapter that does not care.
 func (a *Adapter) Run(ctx context.Context, req agent.Request) iter.Seq2[event.Event, error] {
 	return func(yield func(event.Event, error) bool) {
@@ -92,7 +92,7 @@ type Run struct {
 	Request agent.Request
 
 	yield     func(event.Event, error) bool
-	unwanted  bool // yield has said so
+	unwanted  bool // yield has returned false
 	obstinate bool
 }
 
@@ -106,7 +106,7 @@ func (r *Run) Yield(e event.Event, err error) bool {
 	return !r.unwanted
 }
 
-// stopped reports whether the script ends here. It says done if the context has ended.
+// stopped reports whether the script ends here. It yields the done if the context has ended.
 func (r *Run) stopped() bool {
 	if r.obstinate {
 		return false

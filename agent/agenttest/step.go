@@ -61,12 +61,12 @@ func Sleep(d time.Duration) Step {
 	return func(*Run) { time.Sleep(d) }
 }
 
-// Obstinate makes the adapter go on from here, whether or not anybody wants more of it.
+// Obstinate makes the adapter go on from here, whether or not the reader wants more events.
 func Obstinate() Step {
 	return func(r *Run) { r.obstinate = true }
 }
 
-// Decide asks the host about a call and waits for the answer, as an agent does that asks before it tells
+// Decide asks the host about a call and waits for the answer, as an agent does that asks before it reports
 // of the call. Without a host it does nothing.
 func Decide(call event.ToolCall) Step {
 	return func(r *Run) { decide(r, call) }

@@ -57,7 +57,7 @@ func TestAdapter(t *testing.T, s Subject) {
 	for _, c := range toolChecks {
 		t.Run(c.name, func(t *testing.T) {
 			if s.Calls == nil {
-				t.Skip("the subject does not say how its agent calls tools: set Subject.Calls and Changes to run it")
+				t.Skip("the subject does not define how its agent calls tools: set Subject.Calls and Changes to run it")
 			}
 			if err := c.check(t, s); err != nil {
 				t.Error(err)
@@ -66,7 +66,7 @@ func TestAdapter(t *testing.T, s Subject) {
 	}
 }
 
-// checks are the promises of an adapter. Each check says what is wrong.
+// checks are the promises of an adapter. Each check returns the fault.
 var checks = []struct {
 	name    string
 	missing bool
@@ -81,7 +81,7 @@ var checks = []struct {
 	{"its runs do not disturb each other", false, runsConcurrently},
 	{"it asks its host about every tool call", false, asksHost},
 	{"it refuses permissions that nobody enforces", false, refusesPermissions},
-	{"it can be made and asked where its agent is missing", true, saysMissing},
+	{"it can be made and asked where its agent is missing", true, reportsMissing},
 	{"a run without the agent yields one error and no event", true, failsMissing},
 }
 
@@ -114,7 +114,7 @@ func endsWithDone(ctx context.Context, a agent.Adapter, s Subject) error {
 	return nil
 }
 
-// collect reads a run to its end and says what is wrong with its events.
+// collect reads a run to its end and returns the fault of its events, if any.
 func collect(ctx context.Context, a agent.Adapter, req agent.Request) ([]event.Event, error) {
 	var events []event.Event
 	var failure error
@@ -171,7 +171,7 @@ func endsBeforeBegin(ctx context.Context, a agent.Adapter, s Subject) error {
 	return within(s.Patience, func() error {
 		events, err := collect(ctx, a, s.Request)
 		if len(events) == 0 {
-			return nil // it failed, or had nothing to say
+			return nil // it failed, or yielded no event
 		}
 		done, isDone := events[len(events)-1].Payload.(event.Done)
 		if err == nil && (!isDone || done.Status != event.DoneInterrupted) {
@@ -181,7 +181,7 @@ func endsBeforeBegin(ctx context.Context, a agent.Adapter, s Subject) error {
 	})
 }
 
-// within runs f and says if it takes too long.
+// within runs f and returns an error if it takes too long.
 func within(patience time.Duration, f func() error) error {
 	result := make(chan error, 1)
 	go func() { result <- f() }()
@@ -212,7 +212,7 @@ func (d *denier) Decide(_ context.Context, call event.ToolCall) event.Decision {
 	return event.Decision{Verdict: event.Deny, Reason: "The suite denies every call."}
 }
 
-// asksHost has a host deny all calls: one that nobody asked about, or that succeeds all the same, is not
+// asksHost has a host deny all calls: a call without a question, or one that succeeds all the same, is not
 // under the host.
 func asksHost(ctx context.Context, a agent.Adapter, s Subject) error {
 	var host denier
@@ -249,7 +249,7 @@ func refusesPermissions(ctx context.Context, a agent.Adapter, s Subject) error {
 
 func setZero[T any](p **T) { *p = new(T) }
 
-func saysMissing(ctx context.Context, a agent.Adapter, _ Subject) error {
+func reportsMissing(ctx context.Context, a agent.Adapter, _ Subject) error {
 	if r := a.Ready(ctx); r.State != agent.StateMissing || r.Detail == "" || r.Repair == "" {
 		return fmt.Errorf("Ready = %+v, want missing, with Detail and Repair", r)
 	}

@@ -100,7 +100,7 @@ func deniedToolsChangeNothing(t *testing.T, s Subject) error {
 	}
 	for _, call := range calls {
 		if n, ok := of.Native(call.Name); !ok || n.Needs&(tool.FileWrite|tool.ShellExecute) == 0 {
-			return fmt.Errorf("%s changes files, and its catalogue does not say that it needs to write files or to run commands", call.Name)
+			return fmt.Errorf("%s changes files, and its catalogue does not list file writes or commands among its needs", call.Name)
 		}
 	}
 	for _, n := range of.Natives {

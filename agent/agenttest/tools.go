@@ -50,7 +50,7 @@ func amended(input json.RawMessage) (paths []string, ok bool) {
 	return paths, err == nil
 }
 
-// Perform makes a call of one of [Tools]: it asks the host, and does what the call says if the host allows it and the
+// Perform makes a call of one of [Tools]: it asks the host, and performs the call if the host allows it and the
 // run goes on.
 func Perform(call event.ToolCall) Step {
 	return func(r *Run) {

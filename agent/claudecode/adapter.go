@@ -84,7 +84,7 @@ func (a *Adapter) Run(ctx context.Context, req agent.Request) iter.Seq2[event.Ev
 			return
 		}
 		defer r.closeQuietly()
-		r.speak(ctx, req.Prompt, yield)
+		r.runPrompt(ctx, req.Prompt, yield)
 	}
 }
 

@@ -62,7 +62,7 @@ func bindCalls(o *claude.Options, req agent.Request, l *agent.Ledger) error {
 			return err
 		}
 		if !told {
-			add(claude.Hook{Event: claude.HookPreToolUse, Matcher: matcher, Func: noOpinion})
+			add(claude.Hook{Event: claude.HookPreToolUse, Matcher: matcher, Func: silentHook})
 		}
 		hooks = append(hooks, claude.On("", func(ctx context.Context, in *claude.PostToolBatchInput) (*claude.PostToolBatchOutput, error) {
 			calls := make([]event.ToolCall, len(in.ToolCalls))
@@ -113,7 +113,7 @@ func endOfCalls(l *agent.Ledger, m claude.Message) {
 	}
 }
 
-func noOpinion(context.Context, claude.HookInput) (claude.HookOutput, error) { return nil, nil }
+func silentHook(context.Context, claude.HookInput) (claude.HookOutput, error) { return nil, nil }
 
 // askLedger is a hook whose question goes through the ledger.
 func askLedger(l *agent.Ledger, h claude.Hook, number int, tells bool) claude.HookFunc {

@@ -53,13 +53,13 @@ func (r *run) enter(ctx context.Context, req agent.Request) error {
 		if len(req.Limits()) > 0 {
 			missing = append(missing, "no gateway enforces budgets: the CLI itself keeps a limit in dollars, and an evaluation checks the others after each turn")
 		}
-		r.asides.tell(isolation.Protection{Level: isolation.LevelHost, Enforced: []string{}, Missing: missing})
+		r.cellEvents.add(isolation.Protection{Level: isolation.LevelHost, Enforced: []string{}, Missing: missing})
 		return nil
 	}
 	if r.opts.Model != "" {
 		r.opts.Model = r.adapter.modelName(r.opts.Model)
 	}
-	o := isolation.OpenOptions{RunID: req.RunID, Trackers: req.Limits(), Judged: req.Host != nil, Emit: r.asides.tell, Inspect: r.adapter.pledge(r.opts).inspect, MaxTurns: r.opts.MaxTurns, SideCallsPerTurn: req.SideCallsPerTurn}
+	o := isolation.OpenOptions{RunID: req.RunID, Trackers: req.Limits(), Judged: req.Host != nil, Emit: r.cellEvents.add, Inspect: r.adapter.requiredAsk(r.opts).inspect, MaxTurns: r.opts.MaxTurns, SideCallsPerTurn: req.SideCallsPerTurn}
 	cell, err := claudecell.Open(ctx, withSkills(r.adapter.isolation, req.Skills), &r.opts, o)
 	if err != nil {
 		return err
@@ -99,8 +99,8 @@ func (r *run) limited(ctx context.Context) (context.Context, context.CancelFunc)
 }
 
 // tellAsides yields what the cell has told. It comes after the init, which is first.
-func (r *run) tellAsides(yield yieldFunc) (goOn bool) {
-	for _, a := range r.asides.take() {
+func (r *run) yieldCellEvents(yield yieldFunc) (goOn bool) {
+	for _, a := range r.cellEvents.take() {
 		told := event.Event{
 			Kind: a.EventKind(), Agent: Agent, Time: a.at,
 			SessionID: r.normal.session, Turn: r.normal.turn, Payload: a.Payload,

@@ -133,7 +133,7 @@ func TestAPledgeIsKeptByTheFirstCallOfTheMainLoop(t *testing.T) {
 		"the same model in another style": {claude.Options{Model: "claude-opus-4-6[1m]"}, []gateway.Ask{asked}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := New(nil).pledge(test.options)
+			p := New(nil).requiredAsk(test.options)
 			var err error
 			for _, call := range test.calls {
 				err = errors.Join(err, p.inspect(call))

@@ -13,9 +13,9 @@ import (
 // A conversation is a CLI that is talked to, on goroutines of its own: a reader that is told to stop must
 // not wait for a CLI that does not answer.
 type conversation struct {
-	started chan struct{} // closed when the CLI has started, or could not
-	refused error         // why it could not
-	said    chan said     // closed when nothing more will be said; the CLI may still be ending then
+	started chan struct{}  // closed when the CLI has started, or could not
+	refused error          // why it could not
+	outputs chan cliOutput // closed when nothing more will be said; the CLI may still be ending then
 	client  atomic.Pointer[claude.Client]
 	cancel  context.CancelFunc    // of the start
 	left    context.Context       // ends when nobody listens any longer
@@ -30,7 +30,7 @@ type conversation struct {
 
 // A said is one thing that comes out of a conversation: a message, why it could not begin, or why it
 // broke.
-type said struct {
+type cliOutput struct {
 	message         claude.Message
 	refused, failed error
 }
@@ -40,7 +40,7 @@ const heldAhead = 64
 
 // converse starts the CLI of a run. The context is for the start alone.
 func (r *run) converse(ctx context.Context) *conversation {
-	c := &conversation{started: make(chan struct{}), said: make(chan said, heldAhead)}
+	c := &conversation{started: make(chan struct{}), outputs: make(chan cliOutput, heldAhead)}
 	c.left, c.end = context.WithCancel(context.Background())
 	starting, cancel := context.WithCancel(ctx)
 	c.cancel = cancel
@@ -54,12 +54,12 @@ func (c *conversation) run(starting context.Context, r *run) {
 	if err != nil {
 		c.refused = err
 		close(c.started)
-		c.say(said{refused: err})
-		close(c.said)
+		c.deliver(cliOutput{refused: err})
+		close(c.outputs)
 		return
 	}
 	defer func() { _ = client.Close() }()
-	defer close(c.said) // before the CLI is closed, which takes a while
+	defer close(c.outputs) // before the CLI is closed, which takes a while
 	c.client.Store(client)
 	close(c.started)
 	if starting.Err() == nil { // a caller that cancels may have come too early to see the client
@@ -75,12 +75,12 @@ func (c *conversation) passOn(client *claude.Client, r *run) {
 			break
 		}
 		endOfCalls(r.calls, m)
-		if !c.say(said{message: m, failed: err}) {
+		if !c.deliver(cliOutput{message: m, failed: err}) {
 			return
 		}
 	}
 	if unsent := c.unsent.Load(); unsent != nil {
-		c.say(said{failed: *unsent})
+		c.deliver(cliOutput{failed: *unsent})
 	}
 }
 
@@ -98,9 +98,9 @@ func (r *run) connect(ctx context.Context) (*claude.Client, error) {
 }
 
 // say reports false when nobody listens any longer.
-func (c *conversation) say(s said) bool {
+func (c *conversation) deliver(s cliOutput) bool {
 	select {
-	case c.said <- s:
+	case c.outputs <- s:
 		return true
 	case <-c.left.Done():
 		return false

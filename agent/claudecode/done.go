@@ -54,11 +54,11 @@ func (n *normaliser) done(end *claude.TurnEnd) []event.Event {
 		d.Result = cmp.Or(m.Result, textOfError(err))
 	}
 	if d.Status == event.DoneError {
-		n.tell(place{turn: n.turn}, event.Error{Code: errorCode(m, err), Message: textOfError(err), Cause: err})
+		n.emit(eventPosition{turn: n.turn}, event.Error{Code: errorCode(m, err), Message: textOfError(err), Cause: err})
 	}
 	d.Usage = n.usage.report(n.toolUses, d.Status == event.DoneInterrupted || end.Forced, d.Status == event.DoneSuccess)
-	n.tell(place{turn: n.turn}, d)
-	n.tellEnd(end)
+	n.emit(eventPosition{turn: n.turn}, d)
+	n.addEnd(end)
 	return n.out
 }
 
@@ -106,16 +106,16 @@ func (n *normaliser) missingResult(end *claude.TurnEnd) {
 		cause = fmt.Errorf("%w\n  before that: %w", n.malformed, cause)
 	}
 	const message = "the agent ended without a result"
-	n.tell(place{turn: n.turn}, event.Error{Code: codeMissingResult, Message: message, Cause: cause})
+	n.emit(eventPosition{turn: n.turn}, event.Error{Code: codeMissingResult, Message: message, Cause: cause})
 	d := event.Done{Status: event.DoneError, Result: message, Duration: n.elapsed(), Cause: cause}
 	d.Usage = n.usage.report(n.toolUses, true, false)
-	n.tell(place{turn: n.turn}, d)
+	n.emit(eventPosition{turn: n.turn}, d)
 }
 
 // isRepair reports whether a result only ends a repair: a CLI that resumes a session which was cut off may first
 // repair it, and report that as a turn without messages. In a new session the same result is the end.
 func (n *normaliser) isRepair(m *claude.ResultMessage) bool {
-	return n.req.Resume != "" && !n.spoke && !m.IsError && m.Subtype() == claude.ResultSuccess &&
+	return n.req.Resume != "" && !n.emitted && !m.IsError && m.Subtype() == claude.ResultSuccess &&
 		m.Result == "" && m.StructuredOutput == nil && m.Usage.Total() == 0 &&
 		m.LocalCommand == "" && m.DeferredToolUse == nil && len(m.UserMessageUUIDs) == 0
 }

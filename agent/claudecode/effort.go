@@ -98,16 +98,16 @@ func (e *unheededError) Unwrap() error { return e.cause }
 
 // A pledge is what the first call of a run to its model has to ask for. Later calls may differ with good
 // reason: a skill may have an effort of its own, an overloaded model another one in its place.
-type pledge struct {
+type requiredAsk struct {
 	model     string // canonical; empty if any will do
 	options   *claude.Options
 	maxTokens int64
 	toolless  bool
-	kept      atomic.Bool
+	met       atomic.Bool
 }
 
-func (a *Adapter) pledge(o claude.Options) *pledge {
-	p := &pledge{options: &o, toolless: o.Tools != nil && len(o.Tools) == 0 && len(o.MCPServers) == 0 && o.MCPConfig == ""}
+func (a *Adapter) requiredAsk(o claude.Options) *requiredAsk {
+	p := &requiredAsk{options: &o, toolless: o.Tools != nil && len(o.Tools) == 0 && len(o.MCPServers) == 0 && o.MCPConfig == ""}
 	if model := gateway.CanonicalModel(o.Model); strings.HasPrefix(model, "claude-") { // not an alias
 		p.model = model
 	}
@@ -119,19 +119,19 @@ func (a *Adapter) pledge(o claude.Options) *pledge {
 
 // inspect looks at a call before it goes out. Calls without tools are the CLI's own for side matters,
 // unless the run has none.
-func (p *pledge) inspect(a gateway.Ask) error {
-	if p.kept.Load() || a.Agent != gateway.MainAgent || a.Tools == 0 && !p.toolless {
+func (p *requiredAsk) inspect(a gateway.Ask) error {
+	if p.met.Load() || a.Agent != gateway.MainAgent || a.Tools == 0 && !p.toolless {
 		return nil
 	}
-	if err := p.broken(a); err != nil {
+	if err := p.difference(a); err != nil {
 		return &unheededError{err}
 	}
-	p.kept.Store(true)
+	p.met.Store(true)
 	return nil
 }
 
-// broken is how a call differs from what was pledged, or nil.
-func (p *pledge) broken(a gateway.Ask) error {
+// difference is how a call differs from what was pledged, or nil.
+func (p *requiredAsk) difference(a gateway.Ask) error {
 	o := p.options
 	switch {
 	case p.model != "" && p.model != a.Model:

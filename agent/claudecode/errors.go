@@ -186,7 +186,7 @@ func lastLines(text string) string {
 }
 
 // tellEnd adds to the done event, which was told last, what the result says beside it.
-func (n *normaliser) tellEnd(end *claude.TurnEnd) {
+func (n *normaliser) addEnd(end *claude.TurnEnd) {
 	details, _ := json.Marshal(agent.End{ // it has a JSON form
 		APIDurationMS: float64(n.modelTimeOf(end.Answer).Microseconds()) / 1e3,
 		StopReason:    end.Answer.StopReason, Stderr: lastLines(end.StderrTail),

@@ -72,7 +72,7 @@ func bindGate(opts *claude.Options, g gated) error {
 	own := Hook(g)
 	switch {
 	case leaves:
-		own = DenyingHook(opinions{g})
+		own = DenyingHook(policyDecider{g})
 	case native.LeaveAllowed:
 		own = DenyingHook(g)
 	}
@@ -132,9 +132,9 @@ func workspaceOf(o *claude.Options) string {
 
 // opinions is the gate for a hook that leaves to the CLI what nobody has an opinion of: what a policy has
 // allowed counts there as what somebody has answered.
-type opinions struct{ gated }
+type policyDecider struct{ gated }
 
-func (o opinions) Decide(ctx context.Context, call event.ToolCall) event.Decision {
+func (o policyDecider) Decide(ctx context.Context, call event.ToolCall) event.Decision {
 	d := o.gated.Decide(ctx, call)
 	d.Asked = d.Asked || d.Policy != gate.NoPolicy
 	return d

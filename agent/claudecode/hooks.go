@@ -28,7 +28,7 @@ const codeHook = "HOOK_FAILED"
 // its turn, and whether an answer counts may need a test to be run.
 const (
 	callEndedTimeout = 30 * time.Second
-	tellTimeout      = 10 * time.Second
+	notifyTimeout    = 10 * time.Second
 )
 
 // hooked asks and tells the hooks of a request.
@@ -36,7 +36,7 @@ type hooked struct {
 	agent.Hooks
 	maxRefusals int
 	wrapped     bool // the structured answer is inside of an object that the schema does not have
-	tell        func(event.Payload)
+	emit        func(event.Payload)
 	log         *slog.Logger
 
 	mu       sync.Mutex
@@ -54,7 +54,7 @@ func bindHooks(o *claude.Options, req agent.Request, tell func(event.Payload)) (
 	}
 	h := &hooked{
 		Hooks: *req.Hooks, maxRefusals: cmp.Or(req.MaxRefusals, defaultRefusals), wrapped: wrapsOutput(o.OutputSchema),
-		tell: tell, log: logger(o),
+		emit: tell, log: logger(o),
 	}
 	if h.maxRefusals < 0 {
 		return nil, refusal("MaxRefusals", "%d is negative", h.maxRefusals)
@@ -82,16 +82,16 @@ func (h *hooked) own() []claude.Hook {
 		}
 	}
 	judges := h.Answering != nil || h.Stopping != nil
-	add(h.Submitted != nil || judges || h.BatchEnded != nil, tellTimeout, claude.On("", h.submitted))
+	add(h.Submitted != nil || judges || h.BatchEnded != nil, notifyTimeout, claude.On("", h.submitted))
 	add(h.Answering != nil, 0, claude.On(structuredTool, h.answering))
-	add(judges || h.BatchEnded != nil, tellTimeout, claude.On(structuredTool, h.accepted))
+	add(judges || h.BatchEnded != nil, notifyTimeout, claude.On(structuredTool, h.accepted))
 	add(h.Stopping != nil, 0, claude.On("", h.stopping))
 	add(h.CallEnded != nil, callEndedTimeout, claude.On("", h.succeeded))
 	add(h.CallEnded != nil, callEndedTimeout, claude.On("", h.failed))
-	add(h.BatchEnded != nil, tellTimeout, claude.On("", h.batchEnded))
-	add(h.SubagentStarted != nil, tellTimeout, claude.On("", h.subagentStarted))
-	add(h.SubagentStopped != nil, tellTimeout, claude.On("", h.subagentStopped))
-	add(h.Compacting != nil, tellTimeout, claude.On("", h.compacting))
+	add(h.BatchEnded != nil, notifyTimeout, claude.On("", h.batchEnded))
+	add(h.SubagentStarted != nil, notifyTimeout, claude.On("", h.subagentStarted))
+	add(h.SubagentStopped != nil, notifyTimeout, claude.On("", h.subagentStopped))
+	add(h.Compacting != nil, notifyTimeout, claude.On("", h.compacting))
 	return all
 }
 
@@ -103,7 +103,7 @@ func safely[T any](h *hooked, name string, call func() (T, error)) (answer T, er
 			h.log.Error("Hook error", "hook", name, "error", err, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
 		}
 		if err != nil {
-			h.tell(event.Error{Code: codeHook, Message: "the hook " + name + " failed: " + err.Error(), Next: advice.Of(err), Recoverable: true, Cause: err})
+			h.emit(event.Error{Code: codeHook, Message: "the hook " + name + " failed: " + err.Error(), Next: advice.Of(err), Recoverable: true, Cause: err})
 		}
 	}()
 	return call()
@@ -170,7 +170,7 @@ func (*Adapter) CallsBatchEnded() {}
 
 func (h *hooked) batchEnded(ctx context.Context, _ *claude.PostToolBatchInput) (*claude.PostToolBatchOutput, error) {
 	if !h.hasAnswered() {
-		h.telling("BatchEnded", func() { h.BatchEnded(ctx) })
+		h.notify("BatchEnded", func() { h.BatchEnded(ctx) })
 	}
 	return nil, nil
 }
@@ -178,14 +178,14 @@ func (h *hooked) batchEnded(ctx context.Context, _ *claude.PostToolBatchInput) (
 // subagentStarted tells of a subagent. Those that the CLI uses for itself have no type.
 func (h *hooked) subagentStarted(ctx context.Context, in *claude.SubagentStartInput) (*claude.SubagentStartOutput, error) {
 	if in.AgentType != "" {
-		h.telling("SubagentStarted", func() { h.SubagentStarted(ctx, agent.Subagent{ID: in.AgentID, Type: in.AgentType}) })
+		h.notify("SubagentStarted", func() { h.SubagentStarted(ctx, agent.Subagent{ID: in.AgentID, Type: in.AgentType}) })
 	}
 	return nil, nil
 }
 
 func (h *hooked) subagentStopped(ctx context.Context, in *claude.SubagentStopInput) (*claude.SubagentStopOutput, error) {
 	if in.AgentType != "" {
-		h.telling("SubagentStopped", func() {
+		h.notify("SubagentStopped", func() {
 			h.SubagentStopped(ctx, agent.Subagent{ID: in.AgentID, Type: in.AgentType, Text: in.LastAssistantMessage, Transcript: in.AgentTranscriptPath})
 		})
 	}
@@ -197,11 +197,11 @@ func (h *hooked) compacting(ctx context.Context, in *claude.PreCompactInput) (*c
 	if in.CustomInstructions != nil {
 		c.Instructions = strings.TrimSpace(*in.CustomInstructions)
 	}
-	h.telling("Compacting", func() { h.Compacting(ctx, c) })
+	h.notify("Compacting", func() { h.Compacting(ctx, c) })
 	return nil, nil
 }
 
-func (h *hooked) telling(name string, tell func()) {
+func (h *hooked) notify(name string, tell func()) {
 	_, _ = safely(h, name, func() (struct{}, error) {
 		tell()
 		return struct{}{}, nil

@@ -62,11 +62,11 @@ func (n *normaliser) loose(m *claude.UnknownMessage) {
 			return
 		}
 		line := loosely[looseLine](m.Raw())
-		n.heard(cmp.Or(line.SessionID, line.SessionID2))
+		n.setSession(cmp.Or(line.SessionID, line.SessionID2))
 		n.init(m.Raw(), &claude.SystemInit{Model: line.Model, CWD: line.CWD})
 	case "stream", "delta":
 		n.active = true
-		n.looseDelta(n.placeOf("", ""), m.Raw())
+		n.looseDelta(n.positionOf("", ""), m.Raw())
 	case "error":
 		n.active = true
 		n.looseError(loosely[looseLine](m.Raw()))
@@ -74,12 +74,12 @@ func (n *normaliser) loose(m *claude.UnknownMessage) {
 }
 
 // looseDelta tells of text that is being written: in delta, then in text.
-func (n *normaliser) looseDelta(at place, raw json.RawMessage) {
+func (n *normaliser) looseDelta(at eventPosition, raw json.RawMessage) {
 	line := loosely[looseLine](raw)
-	n.heard(cmp.Or(line.SessionID, line.SessionID2))
+	n.setSession(cmp.Or(line.SessionID, line.SessionID2))
 	for _, part := range []json.RawMessage{line.Delta, line.Text} {
 		if text := deltaText(part); text != "" {
-			n.tell(at, event.TextDelta{Delta: text})
+			n.emit(at, event.TextDelta{Delta: text})
 		}
 	}
 }
@@ -112,22 +112,22 @@ func (n *normaliser) looseError(line looseLine) {
 	case line.Retryable != nil:
 		failure.Recoverable = *line.Retryable
 	}
-	n.tell(place{turn: n.turn}, failure)
+	n.emit(eventPosition{turn: n.turn}, failure)
 }
 
 // looseAssistant tells what an assistant line says outside of the API's message: text, delta, content.
 // The real lines have such a message with an id, and nothing beside it.
-func (n *normaliser) looseAssistant(at place, m *claude.AssistantMessage) {
+func (n *normaliser) looseAssistant(at eventPosition, m *claude.AssistantMessage) {
 	if m.MessageID != "" {
 		return
 	}
 	line := loosely[looseLine](m.Raw())
-	n.heard(line.SessionID)
+	n.setSession(line.SessionID)
 	if text := textOf(line.Text); text != "" {
-		n.tell(at, event.Text{Content: text})
+		n.emit(at, event.Text{Content: text})
 	}
 	if text := deltaText(line.Delta); text != "" {
-		n.tell(at, event.TextDelta{Delta: text})
+		n.emit(at, event.TextDelta{Delta: text})
 	}
 	if blocks := decodeBlocks(line.Content); blocks != nil {
 		m.Content = blocks
@@ -164,7 +164,7 @@ type looseOutcome struct {
 }
 
 // looseResult tells of the result of a tool that stands in an assistant line.
-func (n *normaliser) looseResult(at place, b *claude.ToolResultBlock) {
+func (n *normaliser) looseResult(at eventPosition, b *claude.ToolResultBlock) {
 	o := loosely[looseOutcome](b.Raw())
 	r := event.ToolResult{
 		ID: event.CallID(cmp.Or(b.ToolUseID, o.ID)), Name: cmp.Or(o.Name, o.Name2), Status: event.ToolSuccess,

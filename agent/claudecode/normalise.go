@@ -34,7 +34,7 @@ type normaliser struct {
 	session string    // the last that the CLI named
 	active  bool      // anything but notices of the system came: only then can the session be continued
 	inited  bool
-	spoke   bool          // something but an init was told
+	emitted bool          // something but an init was told
 	written bool          // the CLI wrote the last message of the main agent itself
 	early   []event.Event // of tasks of the session's last run, which the CLI tells of before the init
 
@@ -79,7 +79,7 @@ type answer struct {
 }
 
 // place is where an event belongs.
-type place struct {
+type eventPosition struct {
 	turn   int
 	parent event.CallID
 	agent  string
@@ -99,26 +99,26 @@ func (n *normaliser) events(m claude.Message) []event.Event {
 	n.flushTask(m)
 	switch m := m.(type) {
 	case *claude.SystemInit:
-		n.heard(m.SessionID)
+		n.setSession(m.SessionID)
 		n.init(m.Raw(), m)
 	case *claude.AssistantMessage:
-		n.heard(m.SessionID)
+		n.setSession(m.SessionID)
 		n.assistant(m)
 	case *claude.UserMessage:
-		n.heard(m.SessionID)
+		n.setSession(m.SessionID)
 		n.user(m)
 	case *claude.StreamEvent:
-		n.heard(m.SessionID)
+		n.setSession(m.SessionID)
 		n.stream(m)
 	case *claude.ResultMessage:
-		n.heard(m.SessionID)
+		n.setSession(m.SessionID)
 		n.active = n.active || m.StartupFailureReason == ""
 		n.usage.observe(m.Raw())
 	case *claude.ConversationReset:
 		n.usage.reset(m)
 	case *claude.MalformedLine:
 		n.malformed = m.Err
-		n.failed(place{turn: n.turn}, codeMalformedLine, m.Err.Error(), m.Err)
+		n.failed(eventPosition{turn: n.turn}, codeMalformedLine, m.Err.Error(), m.Err)
 	case *claude.UnknownMessage:
 		n.loose(m)
 	default:
@@ -135,7 +135,7 @@ const (
 	codeOutput        = "MISSING_STRUCTURED_OUTPUT"
 )
 
-func (n *normaliser) heard(session string) {
+func (n *normaliser) setSession(session string) {
 	n.session = cmp.Or(session, n.session)
 }
 
@@ -147,13 +147,13 @@ func (n *normaliser) clock() time.Time {
 }
 
 // tell adds an event.
-func (n *normaliser) tell(at place, payload event.Payload) {
+func (n *normaliser) emit(at eventPosition, payload event.Payload) {
 	n.out = append(n.out, n.event(at, payload))
 }
 
-func (n *normaliser) event(at place, payload event.Payload) event.Event {
+func (n *normaliser) event(at eventPosition, payload event.Payload) event.Event {
 	if payload.EventKind() != event.KindInit {
-		n.spoke = true
+		n.emitted = true
 	}
 	return event.Event{
 		Kind: payload.EventKind(), Agent: Agent, Time: n.clock(), SessionID: n.session,
@@ -162,21 +162,21 @@ func (n *normaliser) event(at place, payload event.Payload) event.Event {
 }
 
 // failed tells of something that went wrong while the run goes on.
-func (n *normaliser) failed(at place, code, message string, cause error) {
-	n.tell(at, event.Error{Code: code, Message: message, Next: advice.Of(cause), Recoverable: true, Cause: cause})
+func (n *normaliser) failed(at eventPosition, code, message string, cause error) {
+	n.emit(at, event.Error{Code: code, Message: message, Next: advice.Of(cause), Recoverable: true, Cause: cause})
 }
 
 // placeOf is where a message of the main agent, or of the subagent that a call runs, belongs. A
 // subagent works in the turn of its call.
-func (n *normaliser) placeOf(parent event.CallID, agentID string) place {
+func (n *normaliser) positionOf(parent event.CallID, agentID string) eventPosition {
 	if parent == "" {
-		return place{turn: n.turn, agent: agentID}
+		return eventPosition{turn: n.turn, agent: agentID}
 	}
 	if agentID != "" {
 		n.runs(parent, agentID)
 	}
 	running, _ := n.agents.Get(parent)
-	at := place{turn: n.turn, parent: parent, agent: running}
+	at := eventPosition{turn: n.turn, parent: parent, agent: running}
 	if r := n.ledger.Read(parent); r != nil {
 		at.turn = r.Reading.Turn
 	}
@@ -244,7 +244,7 @@ func (n *normaliser) init(raw json.RawMessage, m *claude.SystemInit) {
 	if dir == "" {
 		dir, _ = os.Getwd()
 	}
-	n.tell(place{turn: n.turn}, event.Init{
+	n.emit(eventPosition{turn: n.turn}, event.Init{
 		Model: cmp.Or(m.Model, n.req.Model, "unknown"), Dir: dir,
 		Tools: toolNames(raw), Capabilities: capabilities(m),
 	})

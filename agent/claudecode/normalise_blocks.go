@@ -35,7 +35,7 @@ func (n *normaliser) assistant(m *claude.AssistantMessage) {
 	if m.ParentToolUseID == "" && m.Model != synthetic {
 		n.turnOf(m.MessageID)
 	}
-	at := n.placeOf(event.CallID(m.ParentToolUseID), m.AgentID)
+	at := n.positionOf(event.CallID(m.ParentToolUseID), m.AgentID)
 	if at.parent == "" && n.turns[m.MessageID] > 0 {
 		at.turn = n.turns[m.MessageID]
 	}
@@ -54,16 +54,16 @@ func (n *normaliser) apiError(m *claude.AssistantMessage) {
 	if m.ParentToolUseID == "" {
 		return
 	}
-	at := n.placeOf(event.CallID(m.ParentToolUseID), m.AgentID)
+	at := n.positionOf(event.CallID(m.ParentToolUseID), m.AgentID)
 	n.failed(at, cmp.Or(m.APIErrorType, m.Error, codeResult), m.Text(), nil)
 }
 
 // block tells of a block of the model's answer.
-func (n *normaliser) block(at place, b claude.Block, stamp time.Time) {
+func (n *normaliser) block(at eventPosition, b claude.Block, stamp time.Time) {
 	switch b := b.(type) {
 	case *claude.TextBlock:
 		if b.Text != "" {
-			n.tell(at, event.Text{Content: b.Text})
+			n.emit(at, event.Text{Content: b.Text})
 		}
 	case *claude.ThinkingBlock:
 		text := b.Thinking
@@ -71,7 +71,7 @@ func (n *normaliser) block(at place, b claude.Block, stamp time.Time) {
 			text = textField(b.Raw(), "summary") // as others tell it
 		}
 		if text != "" {
-			n.tell(at, event.Thinking{Summary: text})
+			n.emit(at, event.Thinking{Summary: text})
 		}
 	case *claude.ToolUseBlock:
 		n.toolUse(at, event.CallID(b.ID), b.Name, b.Input, stamp)
@@ -85,7 +85,7 @@ func (n *normaliser) block(at place, b claude.Block, stamp time.Time) {
 }
 
 // toolUse tells of a call, once.
-func (n *normaliser) toolUse(at place, id event.CallID, name string, input json.RawMessage, stamp time.Time) {
+func (n *normaliser) toolUse(at eventPosition, id event.CallID, name string, input json.RawMessage, stamp time.Time) {
 	if id == "" {
 		id = n.makeID()
 	}
@@ -107,7 +107,7 @@ func (n *normaliser) toolUse(at place, id event.CallID, name string, input json.
 	if name == structuredTool && at.agent == "" {
 		n.answers = append(n.answers, answer{r, input})
 	}
-	n.tell(at, event.ToolCall{ID: id, Name: name, Input: input, Description: textField(input, "description"), AgentID: at.agent})
+	n.emit(at, event.ToolCall{ID: id, Name: name, Input: input, Description: textField(input, "description"), AgentID: at.agent})
 }
 
 // textField is a field of an object that is a text, or "". Most objects have none, which shows at a glance.
@@ -124,7 +124,7 @@ func (n *normaliser) user(m *claude.UserMessage) {
 		return
 	}
 	n.active = true
-	at := n.placeOf(event.CallID(m.ParentToolUseID), m.AgentID)
+	at := n.positionOf(event.CallID(m.ParentToolUseID), m.AgentID)
 	content := m.Content
 	if content == nil { // it may stand outside of the API's message
 		content = decodeBlocks(loosely[looseLine](m.Raw()).Content)
@@ -136,7 +136,7 @@ func (n *normaliser) user(m *claude.UserMessage) {
 	}
 }
 
-func (n *normaliser) userResult(at place, b *claude.ToolResultBlock, m *claude.UserMessage) {
+func (n *normaliser) userResult(at eventPosition, b *claude.ToolResultBlock, m *claude.UserMessage) {
 	r := event.ToolResult{ID: event.CallID(b.ToolUseID), Status: event.ToolSuccess, Output: outputOf(b)}
 	verdict := n.verdict(b, m)
 	switch {
@@ -209,7 +209,7 @@ func (n *normaliser) verdictInWords(b *claude.ToolResultBlock, m *claude.UserMes
 }
 
 // serverResult tells of the result of a tool on the API's side.
-func (n *normaliser) serverResult(at place, b *claude.ServerToolResultBlock, stamp time.Time) {
+func (n *normaliser) serverResult(at eventPosition, b *claude.ServerToolResultBlock, stamp time.Time) {
 	r := event.ToolResult{ID: event.CallID(b.ToolUseID), Status: event.ToolSuccess, Output: orNull(b.Content)}
 	var failure struct {
 		Type string `json:"type"`
@@ -222,7 +222,7 @@ func (n *normaliser) serverResult(at place, b *claude.ServerToolResultBlock, sta
 }
 
 // toolResult completes a result and tells it, once. text is what the model reads of it.
-func (n *normaliser) toolResult(at place, r event.ToolResult, text string, stamp time.Time) {
+func (n *normaliser) toolResult(at eventPosition, r event.ToolResult, text string, stamp time.Time) {
 	if r.ID == "" {
 		r.ID = n.makeID()
 	}
@@ -245,7 +245,7 @@ func (n *normaliser) toolResult(at place, r event.ToolResult, text string, stamp
 		r.Failure = failureOf(r.Status, text)
 		n.ledger.Complete(n.recordOf(r.ID), &r)
 	}
-	n.tell(at, r)
+	n.emit(at, r)
 }
 
 // took is the time from the call to its result, by the CLI's clock where it stamps both lines, since a
@@ -315,14 +315,14 @@ func (n *normaliser) stream(m *claude.StreamEvent) {
 		}
 		n.turnOf(id)
 	}
-	at := n.placeOf(event.CallID(m.ParentToolUseID), "")
+	at := n.positionOf(event.CallID(m.ParentToolUseID), "")
 	text, ok := m.TextDelta()
 	if !ok && m.Event == nil {
 		n.looseDelta(at, m.Raw())
 		return
 	}
 	if text != "" {
-		n.tell(at, event.TextDelta{Delta: text})
+		n.emit(at, event.TextDelta{Delta: text})
 	}
 	n.countTokens(at, m)
 }

@@ -15,7 +15,7 @@ import (
 // notice tells of what the CLI says about itself, and of what went wrong without ending the run. Most of it is of no
 // use to a reader: states, hooks, lists of commands.
 func (n *normaliser) notice(m claude.Message) {
-	here := place{turn: n.turn}
+	here := eventPosition{turn: n.turn}
 	switch m := m.(type) {
 	case *claude.TaskStarted:
 		n.taskStarted(m)
@@ -26,8 +26,8 @@ func (n *normaliser) notice(m claude.Message) {
 	case *claude.TaskNotification:
 		n.taskNotification(m)
 	case *claude.CompactBoundary:
-		n.heard(m.SessionID)
-		n.tell(here, Compaction{Trigger: m.Trigger, TokensBefore: m.PreTokens, TokensAfter: m.PostTokens, DurationMS: m.Duration.Milliseconds()})
+		n.setSession(m.SessionID)
+		n.emit(here, Compaction{Trigger: m.Trigger, TokensBefore: m.PreTokens, TokensAfter: m.PostTokens, DurationMS: m.Duration.Milliseconds()})
 	case *claude.RateLimitEvent:
 		n.rateLimit(m)
 	case *claude.PermissionDenied:
@@ -36,7 +36,7 @@ func (n *normaliser) notice(m claude.Message) {
 		n.failed(here, retryCode(m.Error, m.ErrorStatus), retryMessage(m.Error, m.ErrorStatus, m.Attempt, m.MaxRetries, m.RetryDelay), nil)
 	case *claude.ToolProgress:
 		if r := m.SubagentRetry; r != nil {
-			at := n.placeOf(event.CallID(m.ToolUseID), r.AgentID)
+			at := n.positionOf(event.CallID(m.ToolUseID), r.AgentID)
 			n.failed(at, retryCode(r.ErrorCategory, r.ErrorStatus), retryMessage(r.ErrorCategory, r.ErrorStatus, r.Attempt, r.MaxRetries, r.RetryDelay), nil)
 		}
 	case *claude.ModelRefusalFallback:
@@ -81,8 +81,8 @@ func (n *normaliser) rateLimit(m *claude.RateLimitEvent) {
 	if !m.ResetsAt.IsZero() {
 		r.ResetsAt = m.ResetsAt.UnixMilli()
 	}
-	n.heard(m.SessionID)
-	n.tell(place{turn: n.turn}, r)
+	n.setSession(m.SessionID)
+	n.emit(eventPosition{turn: n.turn}, r)
 }
 
 // newNotice tells of a notice that the client does not know yet. Most of them are passed over.
@@ -95,7 +95,7 @@ func (n *normaliser) newNotice(m *claude.UnknownMessage) {
 		To      string `json:"fallback_model"`
 		Trigger string `json:"trigger"`
 	}](m.Raw())
-	n.failed(place{turn: n.turn}, m.Subtype(), fmt.Sprintf("%s cannot answer (%s); %s goes on", change.From, cmp.Or(change.Trigger, "no reason given"), change.To), nil)
+	n.failed(eventPosition{turn: n.turn}, m.Subtype(), fmt.Sprintf("%s cannot answer (%s); %s goes on", change.From, cmp.Or(change.Trigger, "no reason given"), change.To), nil)
 }
 
 // retryCode keeps the API's class of the error: "overloaded", "rate_limit".

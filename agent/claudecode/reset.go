@@ -27,7 +27,7 @@ func (r *run) Reset(ctx context.Context) error {
 	if err := r.occupy(); err != nil {
 		return err
 	}
-	defer r.speaking.Unlock()
+	defer r.busy.Unlock()
 	if err := r.clearable(ctx); err != nil {
 		return advice.Wrap(fmt.Errorf("claudecode: the conversation cannot be reset: %w", err), "close it and open another one")
 	}
@@ -58,7 +58,7 @@ func (r *run) clearable(ctx context.Context) error {
 
 // clear begins a new conversation in the same process, and checks that it is one.
 func (r *run) clear(ctx context.Context) error {
-	r.talk.send(clearCommand)
+	r.conversation.send(clearCommand)
 	begun, end, err := r.awaitTurn(ctx)
 	if err == nil {
 		err = end.Err()
@@ -79,7 +79,7 @@ func (r *run) clear(ctx context.Context) error {
 	r.session = continuity{begun: begun.SessionID, session: begun.SessionID, kept: r.session.kept}
 	within, cancel := context.WithTimeout(ctx, storeTime)
 	defer cancel()
-	_ = r.talk.client.Load().Stored(within) // the old conversation is free then; the next turn reports what was not stored
+	_ = r.conversation.client.Load().Stored(within) // the old conversation is free then; the next turn reports what was not stored
 	return nil
 }
 
@@ -88,7 +88,7 @@ func (r *run) clear(ctx context.Context) error {
 func (r *run) awaitTurn(ctx context.Context) (begun *claude.SystemInit, end *claude.TurnEnd, err error) {
 	for {
 		select {
-		case next, more := <-r.talk.said:
+		case next, more := <-r.conversation.outputs:
 			if !more || next.failed != nil {
 				return nil, nil, gone(next.failed)
 			}

@@ -23,22 +23,22 @@ import (
 
 // A run is a CLI in its cell, and everything that belongs to it. It works on one prompt after the other.
 type run struct {
-	adapter  *Adapter
-	asked    agent.Request // as it came
-	req      agent.Request // with the working directory
-	opts     claude.Options
-	rules    ruleChanges
-	release  func()
-	cell     *isolation.Cell
-	asides   *asides
-	calls    *agent.Ledger
-	endCalls func()
-	talk     *conversation // nil if there was nothing to start
+	adapter      *Adapter
+	asked        agent.Request // as it came
+	req          agent.Request // with the working directory
+	opts         claude.Options
+	rules        ruleChanges
+	release      func()
+	cell         *isolation.Cell
+	cellEvents   *cellEvents
+	calls        *agent.Ledger
+	endCalls     func()
+	conversation *conversation // nil if there was nothing to start
 
 	life      context.Context // ends when Close begins
 	end       context.CancelFunc
 	closing   sync.Once
-	speaking  sync.Mutex // held while a prompt is worked on
+	busy      sync.Mutex // held while a prompt is worked on
 	closeFail error
 
 	// The state that a turn leaves to the next one. The goroutine that holds speaking owns it.
@@ -55,7 +55,7 @@ type run struct {
 
 // newRun makes the options of a run. Nothing is started.
 func (a *Adapter) newRun(ctx context.Context, req agent.Request) (*run, error) {
-	r := &run{adapter: a, req: req, opts: a.base, asides: newAsides()}
+	r := &run{adapter: a, req: req, opts: a.base, cellEvents: newCellEvents()}
 	r.life, r.end = context.WithCancel(context.Background())
 	if err := errors.Join(a.checkSkills(req.Skills), overlay(&r.opts, req)); err != nil {
 		return nil, err
@@ -90,12 +90,12 @@ func (r *run) bindAll(ctx context.Context, req agent.Request) error {
 	if req.Host != nil {
 		r.opts.Hooks = append(r.opts.Hooks[:len(r.opts.Hooks):len(r.opts.Hooks)], denyOwnFiles(r.home))
 	}
-	hooks, err := bindHooks(&r.opts, req, r.asides.tell)
+	hooks, err := bindHooks(&r.opts, req, r.cellEvents.add)
 	if err := errors.Join(err, r.opts.Validate()); err != nil {
 		return err
 	}
 	r.rules.observe(&r.opts)
-	r.calls, r.endCalls = newLedger(ctx, &r.opts, req, hooks, r.asides.tell)
+	r.calls, r.endCalls = newLedger(ctx, &r.opts, req, hooks, r.cellEvents.add)
 	return bindCalls(&r.opts, req, r.calls)
 }
 
@@ -125,19 +125,19 @@ func (a *Adapter) start(ctx context.Context, req agent.Request) (*run, error) {
 		r.opts.Recorder = newTranscriptRecorder(req.Transcript)
 	}
 	if ctx.Err() == nil {
-		r.talk = r.converse(ctx)
+		r.conversation = r.converse(ctx)
 	}
 	return r, nil
 }
 
 // awaitStart waits until the CLI has started.
 func (r *run) awaitStart(ctx context.Context) error {
-	if r.talk == nil {
+	if r.conversation == nil {
 		return context.Cause(ctx)
 	}
 	select {
-	case <-r.talk.started:
-		return r.talk.refused
+	case <-r.conversation.started:
+		return r.conversation.refused
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
@@ -164,8 +164,8 @@ func (r *run) Send(ctx context.Context, prompt string) iter.Seq2[event.Event, er
 			yield(event.Event{}, err)
 			return
 		}
-		defer r.speaking.Unlock()
-		r.speak(ctx, prompt, yield)
+		defer r.busy.Unlock()
+		r.runPrompt(ctx, prompt, yield)
 		if r.pending && ctx.Err() == nil { // the reader has left
 			r.settle(context.Background(), patience)
 		}
@@ -176,18 +176,18 @@ var errClosed = advice.Wrap(errors.New("claudecode: the conversation is closed")
 
 // occupy takes the only place there is for a prompt.
 func (r *run) occupy() error {
-	if !r.speaking.TryLock() {
+	if !r.busy.TryLock() {
 		return agent.ErrBusy
 	}
 	if r.life.Err() != nil {
-		r.speaking.Unlock()
+		r.busy.Unlock()
 		return errClosed
 	}
 	return nil
 }
 
 // speak has the CLI work on a prompt.
-func (r *run) speak(ctx context.Context, prompt string, yield yieldFunc) {
+func (r *run) runPrompt(ctx context.Context, prompt string, yield yieldFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(r.life, func() { cancel(errClosed) })()
@@ -205,12 +205,12 @@ func (r *run) settle(ctx context.Context, limit time.Duration) (rested bool) {
 	timer := time.NewTimer(limit)
 	defer timer.Stop()
 	if r.pending {
-		r.talk.interrupt()
+		r.conversation.interrupt()
 	}
 	for r.broken == nil {
 		select {
-		case next, more := <-r.talk.said:
-			r.overhear(next, more)
+		case next, more := <-r.conversation.outputs:
+			r.keepLate(next, more)
 			continue
 		default:
 		}
@@ -218,8 +218,8 @@ func (r *run) settle(ctx context.Context, limit time.Duration) (rested bool) {
 			return true
 		}
 		select {
-		case next, more := <-r.talk.said:
-			r.overhear(next, more)
+		case next, more := <-r.conversation.outputs:
+			r.keepLate(next, more)
 		case <-timer.C:
 			return false
 		case <-ctx.Done():
@@ -230,7 +230,7 @@ func (r *run) settle(ctx context.Context, limit time.Duration) (rested bool) {
 }
 
 // overhear keeps what was said without a prompt for the next turn, which begins with its init.
-func (r *run) overhear(next said, more bool) {
+func (r *run) keepLate(next cliOutput, more bool) {
 	if !more || next.refused != nil || next.failed != nil {
 		r.broken = gone(errors.Join(next.refused, next.failed))
 		return
@@ -248,7 +248,7 @@ func (r *run) overhear(next said, more bool) {
 }
 
 // tellLate yields what was overheard.
-func (r *run) tellLate(yield yieldFunc) (goOn bool) {
+func (r *run) yieldLate(yield yieldFunc) (goOn bool) {
 	late := r.late
 	r.late = nil
 	for _, e := range late {
@@ -288,8 +288,8 @@ func startRefusal(err error) string {
 func (r *run) Close() error {
 	r.closing.Do(func() {
 		r.end()
-		if r.talk != nil {
-			r.talk.leave()
+		if r.conversation != nil {
+			r.conversation.leave()
 		}
 		if r.cell != nil {
 			r.closeFail = r.cell.Close()

@@ -103,13 +103,13 @@ func (r *run) AddSkills(ctx context.Context, skills []agent.Skill) error {
 	if err := r.adapter.checkSkills(skills); err != nil || len(skills) == 0 {
 		return err
 	}
-	if r.talk == nil || !r.talk.isUp() || r.life.Err() != nil {
+	if r.conversation == nil || !r.conversation.isUp() || r.life.Err() != nil {
 		return errClosed
 	}
 	if err := writeSkills(r.cell.Home(), skills); err != nil {
 		return err
 	}
-	known, err := r.talk.client.Load().ReloadSkills(ctx) // the model knows them in its next request
+	known, err := r.conversation.client.Load().ReloadSkills(ctx) // the model knows them in its next request
 	if err != nil {
 		return fmt.Errorf("claudecode: the skills are there, but the CLI did not read them: %w", err)
 	}

@@ -89,24 +89,24 @@ func (RateLimit) EventKind() event.Kind { return KindRateLimit }
 
 // task tells what happened to a task.
 func (n *normaliser) task(session string, t Task) {
-	n.tell(n.taskPlace(session, t.ToolUseID), t)
+	n.emit(n.taskPosition(session, t.ToolUseID), t)
 }
 
 // leftTask tells what became of a task that was left behind. The CLI may tell of those of the session's
 // last run before the init: that waits, and says nothing about how far this run has come.
 func (n *normaliser) leftTask(session string, t Task) {
-	if n.inited || n.spoke {
+	if n.inited || n.emitted {
 		n.task(session, t)
 		return
 	}
-	n.early = append(n.early, n.event(n.taskPlace(session, t.ToolUseID), t))
-	n.spoke = false
+	n.early = append(n.early, n.event(n.taskPosition(session, t.ToolUseID), t))
+	n.emitted = false
 }
 
 // taskPlace is where a task belongs: in the turn of the call that started it.
-func (n *normaliser) taskPlace(session string, call event.CallID) place {
-	n.heard(session)
-	at := place{turn: n.turn}
+func (n *normaliser) taskPosition(session string, call event.CallID) eventPosition {
+	n.setSession(session)
+	at := eventPosition{turn: n.turn}
 	if r := n.ledger.Read(call); r != nil && r.Reading.Turn > 0 {
 		at.turn = r.Reading.Turn
 	}
@@ -151,7 +151,7 @@ func (n *normaliser) taskUpdated(m *claude.TaskUpdated) {
 	}
 	t.State = TaskEnded
 	delete(n.taskCalls, m.TaskID)
-	n.ended = new(n.event(n.taskPlace(m.SessionID, call), t))
+	n.ended = new(n.event(n.taskPosition(m.SessionID, call), t))
 }
 
 func (n *normaliser) taskNotification(m *claude.TaskNotification) {

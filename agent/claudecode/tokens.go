@@ -44,7 +44,7 @@ func (u streamUsage) input() int64 {
 
 // countTokens adds up what the stream tells of model calls. Their input is told when they begin, and
 // mostly again when they end.
-func (n *normaliser) countTokens(at place, m *claude.StreamEvent) {
+func (n *normaliser) countTokens(at eventPosition, m *claude.StreamEvent) {
 	begins, ends := bytes.Contains(m.Event, []byte(`"message_start"`)), bytes.Contains(m.Event, []byte(`"message_delta"`))
 	if !begins && !ends {
 		return
@@ -62,6 +62,6 @@ func (n *normaliser) countTokens(at place, m *claude.StreamEvent) {
 		n.tokens.Input += max(told.Usage.input(), begun)
 		n.tokens.Output += max(0, told.Usage.Output)
 		n.begunInput.Put(at.parent, 0)
-		n.tell(at, n.tokens)
+		n.emit(at, n.tokens)
 	}
 }

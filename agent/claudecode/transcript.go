@@ -30,8 +30,8 @@ import (
 // the file comes, which is reported in its place, followed by the messages behind it. By the end of a turn all
 // copies have come; messages that are still held are reported without one.
 type transcriptRecorder struct {
-	tell func(agent.TranscriptLine)
-	now  func() time.Time
+	report func(agent.TranscriptLine)
+	now    func() time.Time
 
 	mu       sync.Mutex
 	files    *transcriptFiles
@@ -40,7 +40,7 @@ type transcriptRecorder struct {
 	agents   recent.Map[event.CallID, string] // the subagent that a call runs
 	sessions map[string]bool                  // those that were heard of: one for each conversation that the process has begun
 	session  string                           // the last of them
-	said     recent.Map[string, bool]         // ids of lines that were reported from the stream
+	streamed recent.Map[string, bool]         // ids of lines that were reported from the stream
 	filed    recent.Map[string, bool]         // ids of lines that were reported from a file
 	copied   recent.Map[uint64, int]          // digests of the copies that have come, and how often
 	counted  recent.Map[string, bool]         // ids of the model calls whose usage was reported
@@ -60,9 +60,9 @@ type sourceLines struct {
 }
 
 func newTranscriptRecorder(tell func(agent.TranscriptLine)) *transcriptRecorder {
-	r := &transcriptRecorder{tell: tell, now: time.Now, sources: map[string]*sourceLines{}, sessions: map[string]bool{}}
+	r := &transcriptRecorder{report: tell, now: time.Now, sources: map[string]*sourceLines{}, sessions: map[string]bool{}}
 	r.agents.Size, r.counted.Size = rememberedAgents, recordedLines
-	r.said.Size, r.filed.Size, r.copied.Size = recordedLines, recordedLines, recordedLines
+	r.streamed.Size, r.filed.Size, r.copied.Size = recordedLines, recordedLines, recordedLines
 	return r
 }
 
@@ -92,7 +92,7 @@ func (r *transcriptRecorder) Message(line claude.Line) {
 	l := r.parse(line.Raw())
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.heardOf(l.SessionID)
+	r.noteSession(l.SessionID)
 	if kind == "system" && subtype == "task_started" {
 		r.agents.Put(event.CallID(l.text("tool_use_id")), l.text("task_id"))
 	}
@@ -135,7 +135,7 @@ func (r *transcriptRecorder) End() {
 	}
 }
 
-func (r *transcriptRecorder) heardOf(session string) {
+func (r *transcriptRecorder) noteSession(session string) {
 	if session != "" {
 		r.sessions[session], r.session = true, session
 	}
@@ -153,8 +153,8 @@ func sourceOfFile(name string) (source, session string) {
 
 // file reports a line of a file, in the place that it has there.
 func (r *transcriptRecorder) file(source, session string, l transcriptLine) {
-	r.heardOf(session)
-	if said, _ := r.said.Get(l.ID); said {
+	r.noteSession(session)
+	if said, _ := r.streamed.Get(l.ID); said {
 		return
 	}
 	lines := r.lines(source)
@@ -163,11 +163,11 @@ func (r *transcriptRecorder) file(source, session string, l transcriptLine) {
 		if before := lines.held[i]; before.copied {
 			lines.late = append(lines.late, before)
 		} else {
-			r.tellSaid(before)
+			r.reportStreamed(before)
 		}
 	}
 	l.Source, l.SessionID = source, cmp.Or(l.SessionID, session)
-	r.tellLine(l)
+	r.reportLine(l)
 	if l.ID != "" {
 		r.filed.Put(l.ID, true)
 	}
@@ -184,7 +184,7 @@ func (r *transcriptRecorder) follow(source string) {
 		if filed, _ := r.filed.Get(lines.held[0].ID); lines.held[0].copied && !filed {
 			return
 		}
-		r.tellSaid(lines.held[0])
+		r.reportStreamed(lines.held[0])
 		lines.held = lines.held[1:]
 	}
 	if len(lines.late) == 0 {
@@ -212,27 +212,27 @@ func (r *transcriptRecorder) release(source string) {
 	waiting := append(lines.late, lines.held...)
 	delete(r.sources, source)
 	for _, l := range waiting {
-		r.tellSaid(l)
+		r.reportStreamed(l)
 	}
 }
 
 // tellSaid reports a line of the stream, unless it was reported before.
-func (r *transcriptRecorder) tellSaid(l transcriptLine) {
+func (r *transcriptRecorder) reportStreamed(l transcriptLine) {
 	if l.ID != "" {
-		said, _ := r.said.Get(l.ID)
+		said, _ := r.streamed.Get(l.ID)
 		if filed, _ := r.filed.Get(l.ID); said || filed {
 			return
 		}
-		r.said.Put(l.ID, true)
+		r.streamed.Put(l.ID, true)
 	}
-	r.tellLine(l)
+	r.reportLine(l)
 }
 
 // tellLine reports a line. Its parts are found here, so that usage is counted in the order of the reports.
-func (r *transcriptRecorder) tellLine(l transcriptLine) {
+func (r *transcriptRecorder) reportLine(l transcriptLine) {
 	l.Parts = r.parts(l)
 	l.SessionID = cmp.Or(l.SessionID, r.session)
-	r.tell(l.TranscriptLine)
+	r.report(l.TranscriptLine)
 }
 
 func (r *transcriptRecorder) lines(source string) *sourceLines {

@@ -52,13 +52,13 @@ func (t *turn) stream(ctx context.Context, yield yieldFunc) {
 		t.breakOff(ctx, err, yield)
 		return
 	}
-	started, stopped := t.talk.started, ctx.Done()
+	started, stopped := t.conversation.started, ctx.Done()
 	var timeUp <-chan time.Time
 	for {
 		var told <-chan struct{} // the init comes first, then what was told before it
 		if t.normal.inited {
-			told = t.asides.told
-			if !t.tellLate(yield) || !t.tellAsides(yield) {
+			told = t.cellEvents.signal
+			if !t.yieldLate(yield) || !t.yieldCellEvents(yield) {
 				return
 			}
 		}
@@ -67,7 +67,7 @@ func (t *turn) stream(ctx context.Context, yield yieldFunc) {
 		case <-started:
 			started = nil
 			t.begin()
-		case next, more := <-t.talk.said:
+		case next, more := <-t.conversation.outputs:
 			if over := t.take(ctx, next, more, yield); over {
 				return
 			}
@@ -76,7 +76,7 @@ func (t *turn) stream(ctx context.Context, yield yieldFunc) {
 				t.breakOff(ctx, nil, yield)
 				return
 			}
-			t.talk.interrupt()
+			t.conversation.interrupt()
 			stopped = nil
 			timer := time.NewTimer(patience)
 			defer timer.Stop()
@@ -90,18 +90,18 @@ func (t *turn) stream(ctx context.Context, yield yieldFunc) {
 
 // begin sends the prompt to a CLI that has started. Why one has not, it says itself.
 func (t *turn) begin() {
-	if t.talk.refused == nil {
+	if t.conversation.refused == nil {
 		t.sent = true
 		if t.cell != nil {
 			t.cell.BeginPrompt()
 		}
-		t.asides.newTurn()
-		t.talk.send(t.prompt)
+		t.cellEvents.newTurn()
+		t.conversation.send(t.prompt)
 	}
 }
 
 // take yields what has been said, and reports whether the turn is over.
-func (t *turn) take(ctx context.Context, next said, more bool, yield yieldFunc) (over bool) {
+func (t *turn) take(ctx context.Context, next cliOutput, more bool, yield yieldFunc) (over bool) {
 	switch {
 	case next.refused != nil && ctx.Err() == nil:
 		t.broken = next.refused
@@ -113,7 +113,7 @@ func (t *turn) take(ctx context.Context, next said, more bool, yield yieldFunc) 
 		return true
 	}
 	for _, e := range t.normal.events(next.message) {
-		if e.Kind != event.KindInit && !t.tellLate(yield) || !yield(e, nil) {
+		if e.Kind != event.KindInit && !t.yieldLate(yield) || !yield(e, nil) {
 			return true
 		}
 	}
@@ -202,11 +202,11 @@ func (t *turn) finish(ctx context.Context, e *ending, answer *claude.ResultMessa
 		if ctx.Err() != nil { // nothing but the done is told then
 			e.done.Reason = strings.TrimPrefix(e.done.Reason+"; "+err.Error(), "; ")
 		}
-		t.asides.tell(event.Error{Code: codeNotKept, Recoverable: true, Cause: err, Message: err.Error(), Next: advice.Of(err)})
+		t.cellEvents.add(event.Error{Code: codeNotKept, Recoverable: true, Cause: err, Message: err.Error(), Next: advice.Of(err)})
 	}
 	t.session.resumed = e.done.ResumeToken
 	// Nothing but the end is told of a run that was stopped.
-	if ctx.Err() == nil && (!t.tellLate(yield) || !t.tellAsides(yield)) {
+	if ctx.Err() == nil && (!t.yieldLate(yield) || !t.yieldCellEvents(yield)) {
 		return
 	}
 	for _, e := range e.events() {
@@ -236,7 +236,7 @@ func (t *turn) unproven(e *ending, answer *claude.ResultMessage) error {
 		return nil
 	}
 	// Without a model call no command has run that could have reached the CLI.
-	if t.cell.Usage().Total.Requests == 0 || t.asides.awaitAnswer(answerWait) {
+	if t.cell.Usage().Total.Requests == 0 || t.cellEvents.awaitAnswer(answerWait) {
 		return nil
 	}
 	return errUnproven
@@ -248,7 +248,7 @@ func (t *turn) modelStopReason(ctx context.Context) string {
 	if t.cell == nil || ctx.Err() != nil {
 		limit = 0
 	}
-	return t.asides.stopReason(t.normal.turn, limit)
+	return t.cellEvents.stopReason(t.normal.turn, limit)
 }
 
 // codeNotKept is the error of a run whose conversation could not be stored.
@@ -259,7 +259,7 @@ const storeTime = 5 * time.Second
 
 // notKept is why the conversation of a token is not stored.
 func (t *turn) notKept(ctx context.Context, token string) error {
-	if token == "" || t.talk == nil || t.talk.client.Load() == nil {
+	if token == "" || t.conversation == nil || t.conversation.client.Load() == nil {
 		return nil
 	}
 	limit := storeTime
@@ -268,7 +268,7 @@ func (t *turn) notKept(ctx context.Context, token string) error {
 	}
 	within, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
 	defer cancel()
-	err := t.talk.client.Load().Stored(within)
+	err := t.conversation.client.Load().Stored(within)
 	if err == nil || ctx.Err() != nil && errors.Is(err, context.DeadlineExceeded) {
 		return nil
 	}
@@ -286,7 +286,7 @@ func (t *turn) count(e *ending) {
 	if e.done.Status != event.DoneInterrupted { // an interrupted run does not wait
 		t.cell.Settle(settleTime)
 	}
-	whole, aborted := t.asides.answered() // before the count of all, which is never less
+	whole, aborted := t.cellEvents.answered() // before the count of all, which is never less
 	usage := t.cell.Usage()
 	since := usageSince(usage, t.counted)
 	e.describe(GatewayUsage, since)
@@ -297,7 +297,7 @@ func (t *turn) count(e *ending) {
 
 // catchUp takes what the CLI has said since the last turn, and waits until it has come to rest.
 func (t *turn) catchUp(ctx context.Context) error {
-	if t.broken == nil && !t.talk.isUp() {
+	if t.broken == nil && !t.conversation.isUp() {
 		return nil
 	}
 	rested := t.settle(ctx, restTime)

@@ -66,7 +66,7 @@ func (r *run) WarmUp(ctx context.Context) error {
 	if err := r.occupy(); err != nil {
 		return err
 	}
-	defer r.speaking.Unlock()
+	defer r.busy.Unlock()
 	if r.init != nil || r.pending {
 		return nil
 	}
@@ -90,7 +90,7 @@ func (r *run) exercise(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, exerciseTime)
 	defer cancel()
-	client := r.talk.client.Load()
+	client := r.conversation.client.Load()
 	_, err := client.ContextUsage(ctx, "")
 	for range 2 {
 		if !refusedOnly(err) {
@@ -180,8 +180,8 @@ func (w *waiting) take(ctx context.Context, req agent.Request) (found *run, ende
 
 // isReady reports whether the CLI of a run that nobody has spoken to yet is still there.
 func (r *run) isReady() bool {
-	r.speaking.Lock()
-	defer r.speaking.Unlock()
+	r.busy.Lock()
+	defer r.busy.Unlock()
 	return r.settle(context.Background(), 0)
 }
 

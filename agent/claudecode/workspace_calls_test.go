@@ -250,7 +250,7 @@ func TestBindWorkspace_ADeniedCallLeavesNothingOpen(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := newBoundRun(t, workspace.Options{}, claude.Options{
 				Hooks: []claude.Hook{
-					{Event: claude.HookPreToolUse, Func: noOpinion},
+					{Event: claude.HookPreToolUse, Func: silentHook},
 					{Event: claude.HookPreToolUse, Matcher: "Bash", Func: func(context.Context, claude.HookInput) (claude.HookOutput, error) {
 						out, _, err := decide()
 						return out, err

@@ -13,30 +13,30 @@ import (
 )
 
 // asides are the events that the cell and the gateway emit while the CLI talks. The emitter never waits.
-type asides struct {
-	told chan struct{} // holds something while there is something to take
+type cellEvents struct {
+	signal chan struct{} // holds something while there is something to take
 
 	mu      sync.Mutex
-	waiting []aside
+	waiting []cellEvent
 	whole   Tokens // of the model's answers that came to their end
 	aborted Tokens // of those that the agent did not wait for
 	answers int    // answers to the main conversation in this turn
 	reason  string // the stop reason of the last of them that has one
-	spoke   bool   // one of them is something other than calls of tools
+	replied bool   // one of them is something other than calls of tools
 }
 
 // An aside is what was told, and when: it may be read later.
-type aside struct {
+type cellEvent struct {
 	event.Payload
 	at time.Time
 }
 
-func newAsides() *asides { return &asides{told: make(chan struct{}, 1)} }
+func newCellEvents() *cellEvents { return &cellEvents{signal: make(chan struct{}, 1)} }
 
 // tell may be called from any goroutine.
-func (a *asides) tell(p event.Payload) {
+func (a *cellEvents) add(p event.Payload) {
 	a.mu.Lock()
-	a.waiting = append(a.waiting, aside{p, time.Now()})
+	a.waiting = append(a.waiting, cellEvent{p, time.Now()})
 	if call, ok := p.(gateway.ModelCall); ok {
 		whole := call.Error == "" && call.Status == http.StatusOK
 		switch tokens := (Tokens{call.Tokens.AllInput(), call.Tokens.Output}); {
@@ -48,25 +48,25 @@ func (a *asides) tell(p event.Payload) {
 		if call.Agent == gateway.MainAgent && (whole || call.StopReason != "") && call.Operation == "messages" {
 			a.answers++
 			a.reason = cmp.Or(call.StopReason, a.reason)
-			a.spoke = a.spoke || call.StopReason != "tool_use"
+			a.replied = a.replied || call.StopReason != "tool_use"
 		}
 	}
 	a.mu.Unlock()
 	select {
-	case a.told <- struct{}{}:
+	case a.signal <- struct{}{}:
 	default:
 	}
 }
 
 // newTurn forgets the answers of earlier turns.
-func (a *asides) newTurn() {
+func (a *cellEvents) newTurn() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.answers, a.reason, a.spoke = 0, "", false
+	a.answers, a.reason, a.replied = 0, "", false
 }
 
 // await waits until something holds of what was told, which is asked under the lock, and reports whether it does.
-func (a *asides) await(limit time.Duration, holds func() bool) bool {
+func (a *cellEvents) await(limit time.Duration, holds func() bool) bool {
 	timer := time.NewTimer(limit)
 	defer timer.Stop()
 	for {
@@ -77,7 +77,7 @@ func (a *asides) await(limit time.Duration, holds func() bool) bool {
 			return true
 		}
 		select {
-		case <-a.told:
+		case <-a.signal:
 		case <-timer.C:
 			return false
 		}
@@ -86,13 +86,13 @@ func (a *asides) await(limit time.Duration, holds func() bool) bool {
 
 // awaitAnswer reports whether the main conversation has got an answer in this turn other than calls of tools.
 // The gateway reports a call a moment after the CLI has read its answer.
-func (a *asides) awaitAnswer(limit time.Duration) bool {
-	return a.await(limit, func() bool { return a.spoke })
+func (a *cellEvents) awaitAnswer(limit time.Duration) bool {
+	return a.await(limit, func() bool { return a.replied })
 }
 
 // stopReason returns the stop reason of the main conversation's last answer in this turn, or "". It waits until the
 // gateway has reported as many answers as given.
-func (a *asides) stopReason(answers int, limit time.Duration) (reason string) {
+func (a *cellEvents) stopReason(answers int, limit time.Duration) (reason string) {
 	a.await(limit, func() bool {
 		reason = a.reason
 		return a.answers >= answers
@@ -101,14 +101,14 @@ func (a *asides) stopReason(answers int, limit time.Duration) (reason string) {
 }
 
 // answered are the tokens of the answers that came to their end, and of those that the agent did not wait for.
-func (a *asides) answered() (whole, aborted Tokens) {
+func (a *cellEvents) answered() (whole, aborted Tokens) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.whole, a.aborted
 }
 
 // take returns what was told since the last time.
-func (a *asides) take() []aside {
+func (a *cellEvents) take() []cellEvent {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	all := a.waiting
