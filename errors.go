@@ -156,7 +156,7 @@ func (e *evaluation) refused(err error) *EvaluationError {
 
 // nextStep is the advice for kinds of failures whose errors have none.
 var nextStep = map[agent.FailureKind]string{
-	agent.FailureUnavailable:    "run drover doctor, which says what is missing",
+	agent.FailureUnavailable:    "run drover doctor, which lists what is missing",
 	agent.FailureAuthentication: "check the key or the token that the adapter was given",
 	agent.FailureProtocol:       "check the version of the agent, and report it if it is a supported one",
 	agent.FailureRequest:        "change what is asked for; it would fail each time",

@@ -11,14 +11,14 @@ import (
 
 // A Subject is an adapter to be tested.
 type Subject struct {
-	// New makes an adapter whose model does the steps, one for each time that it is called. What is left at
+	// New makes an adapter whose model does the steps, one for each time that it is called. Steps that are left at
 	// the end of the test must not have been needed. New closes the adapter at the end of the test.
 	New func(t *testing.T, steps ...Step) (agent.Adapter, Model)
 	// Tool is the name under which the model calls a tool of the prompt.
 	Tool func(name string) string
 	// Native makes calls of the agent's own tools.
 	Native Native
-	// Capabilities say which tests there are. What is not claimed is not tested.
+	// Capabilities select the tests. A capability that is not claimed is not tested.
 	Capabilities Capabilities
 }
 
@@ -31,10 +31,10 @@ type Capabilities struct {
 	Transactions     bool // calls that fail change nothing
 	Budgets          bool // tokens are counted while they are spent
 	Policies         bool // calls are decided before they are made
-	Feedback         bool // the model can be told something beside a result
+	Feedback         bool // the model can be given a text beside a result
 	Completion       bool // an agent that is not done is sent back
 	NativeTools      bool // the agent has tools of its own
-	Isolation        bool // it works in a place of its own
+	Isolation        bool // it works in a cell of its own
 	Skills           bool // it finds skills
 	Conversations    bool // it can be talked to again
 }
@@ -46,7 +46,7 @@ func All() Capabilities {
 
 // A Model is what the suite asks about a scripted model.
 type Model interface {
-	// Read reports whether the model was given this text, in whatever place.
+	// Read reports whether the model was given this text anywhere.
 	Read(text string) bool
 	// Calls is how often the model was called.
 	Calls() int
@@ -65,7 +65,7 @@ type Step struct {
 	Answer any
 	// Wait sends no answer until the client closes the connection.
 	Wait bool
-	// Tokens is how much input the call is said to have cost. Zero leaves that to the model.
+	// Tokens is the input that the call reports. Zero leaves that to the model.
 	Tokens int64
 }
 

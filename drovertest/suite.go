@@ -37,7 +37,7 @@ type check struct {
 var checks = []check{
 	{"text", nil, testText},
 	{"events", nil, testEvents},
-	{"a failure is told", nil, testFailureIsReported},
+	{"a failure is reported", nil, testFailureIsReported},
 	{"deadline before", nil, testDeadlineBefore},
 	{"deadline meanwhile", nil, testDeadlineMeanwhile},
 	{"cancel", nil, testCancel},
@@ -61,7 +61,7 @@ var checks = []check{
 // A suite is the subject and what the tests share.
 type suite struct{ Subject }
 
-// note is a tool of the prompts: it dispatches what it is told, and fails if it is told to.
+// note is a tool of the prompts: it dispatches its input, and fails on request.
 type note struct {
 	Text string `json:"text"`
 	Fail bool   `json:"fail,omitzero"`
@@ -123,7 +123,7 @@ func invoked(s *session.Session) []session.ToolInvoked {
 	return all
 }
 
-// spoilTool writes a file into the workspace and spoils another, and fails if it is told to.
+// spoilTool writes a file into the workspace and spoils another, and fails on request.
 func spoilTool(w *workspace.Workspace) *tool.Tool {
 	return tool.Must("spoil", "Spoils files.", func(ctx context.Context, in note) (string, error) {
 		s, _ := session.From(ctx)

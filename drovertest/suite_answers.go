@@ -99,7 +99,7 @@ func testStructuredOutput(t *testing.T, s *suite) {
 	})
 }
 
-// A run that fails has a terminal event too, and the error says what it has cost.
+// A run that fails has a terminal event too, and the error has its cost.
 func testFailureIsReported(t *testing.T, s *suite) {
 	own := session.New(nil)
 	a, _ := s.New(t, reply("That is no JSON."), reply("Nor is that."), reply("Nor that."), reply("No."))
@@ -117,7 +117,7 @@ func testFailureIsReported(t *testing.T, s *suite) {
 	}
 }
 
-// What the agent writes down is complete, and numbered without gaps.
+// The transcript is complete, and numbered without gaps.
 func testTranscript(t *testing.T, s *suite) {
 	resp, _ := evaluated(t, s, promptOf[prompt.Text](t, prompt.Markdown("task", "Task", "Say what the marker-of-the-prompt is.")), nil, reply("The marker-of-the-answer."))
 	if resp.Transcript == nil {

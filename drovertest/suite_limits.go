@@ -53,7 +53,7 @@ func testCancel(t *testing.T, s *suite) {
 	}
 }
 
-// A budget that is spent ends the run, and the error says so.
+// A spent budget ends the run, and the error is that of the budget.
 func testBudgets(t *testing.T, s *suite) {
 	tracker := guard.NewTracker(guard.Budget{MaxTotalTokens: 5_000})
 	a, _ := s.New(t, costing(4_000, calls(s.Native.Shell("true"))), costing(4_000, calls(s.Native.Shell("true"))), waits(), waits())

@@ -20,7 +20,7 @@ import (
 	"github.com/drover-agents/drover/workspace"
 )
 
-var errFailed = errors.New("it was told to fail")
+var errFailed = errors.New("failed on request")
 
 func notes(t *testing.T) *prompt.Prompt[prompt.Text] {
 	t.Helper()
@@ -55,7 +55,7 @@ func testTools(t *testing.T, s *suite) {
 	}
 }
 
-// What a call that fails has done is undone, in the session and in the files.
+// A failed call is rolled back, in the session and in the files.
 func testTransactions(t *testing.T, s *suite) {
 	own := session.New(nil)
 	w := newWorkspace(t, own, map[string]string{"kept.txt": "before"})
@@ -86,7 +86,7 @@ func testNativeTransactions(t *testing.T, s *suite) {
 	}
 	wantFile(t, filepath.Join(w.Root(), "kept.txt"), "before")
 	if !m.Read("kept.txt") {
-		t.Error("the model was not told what was put back")
+		t.Error("the model has not read what was restored")
 	}
 }
 
@@ -110,7 +110,7 @@ func testNativeTools(t *testing.T, s *suite) {
 	}
 }
 
-// What a session forbids is not made, and the model reads why.
+// A call that the session forbids is not made, and the model reads why.
 func testPolicies(t *testing.T, s *suite) {
 	own := session.New(nil)
 	if _, err := own.Dispatch(t.Context(), session.ToolPermissions{Blocked: []string{"note"}}); err != nil {

@@ -2,7 +2,7 @@
 
 // Package telemetry turns the events of a run into OpenTelemetry spans and metrics.
 //
-// It uses the API of OpenTelemetry alone: which SDK and which exporter there are is the program's to say,
+// It uses the API of OpenTelemetry alone: the program chooses the SDK and the exporter,
 // by the providers in [Options]. Names are those of the GenAI semantic conventions where these have one, and
 // begin with drover. where they do not.
 //
@@ -14,7 +14,7 @@
 //	        chat ...
 //	        execute_tool Read
 //
-// What the user, the model and the tools say is in no attribute unless [Options.Content] is set, and neither
+// No attribute has texts of the user, the model or the tools unless [Options.Content] is set, and neither
 // is the text of an error, which may quote them.
 //
 // A run belongs to one goroutine: nothing here may be called by two at once. No goroutine is started.

@@ -3,7 +3,7 @@
 package telemetry
 
 // The names of the GenAI semantic conventions, which are still in development: those of version 1.41 of the
-// semantic conventions, the last that had them in one place. They are written here, since the Go package of
+// semantic conventions, the last that had them in one document. They are written here, since the Go package of
 // the conventions has dropped them.
 const (
 	keyOperation      = "gen_ai.operation.name"

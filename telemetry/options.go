@@ -17,13 +17,13 @@ import (
 // scope names what makes the spans and metrics.
 const scope = "github.com/drover-agents/drover"
 
-// Options say where spans and metrics go. The zero value makes none.
+// Options set where spans and metrics go. The zero value makes none.
 type Options struct {
 	// TracerProvider makes the spans. Nil makes none.
 	TracerProvider trace.TracerProvider
 	// MeterProvider makes the metrics. Nil makes none.
 	MeterProvider metric.MeterProvider
-	// Content also puts into the spans what the user, the model and the tools say, and the texts of errors.
+	// Content also puts the texts of the user, the model, the tools and errors into the spans.
 	// The zero value does not: that may be secret, and is long.
 	Content bool
 }
@@ -35,9 +35,9 @@ type Start struct {
 	RunID         string
 	// Model is the one that is asked for. Empty means the agent's default.
 	Model string
-	// ToolSource says who runs a tool: one of ours, or the agent. Nil says nothing about it.
+	// ToolSource returns who runs a tool: the program or the agent. Nil means unknown.
 	ToolSource func(name string) string
-	// Subagent says which kind of subagent a call asks for, if it does. Nil says nothing about it.
+	// Subagent returns the kind of subagent that a call asks for, or "". Nil means unknown.
 	Subagent func(call event.ToolCall) string
 }
 
@@ -48,7 +48,7 @@ type End struct {
 	SessionID string
 	Usage     event.Usage
 	Turns     int
-	// Structured says that an answer of a type was asked for.
+	// Structured is true if a typed answer was asked for.
 	Structured bool
 	// Err is why the run failed, or nil; ErrorType is what kind of failure that is, in a word, and Stage how
 	// far it came.

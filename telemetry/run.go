@@ -33,7 +33,7 @@ type Run struct {
 	model   string
 	calls   map[event.CallID]*toolSpan  // those under way; the end of a turn ends them
 	agents  map[event.CallID]*agentSpan // by the call that runs the subagent; the end of a turn ends them
-	waiting []modelCall                 // of subagents that have not been heard of
+	waiting []modelCall                 // of subagents that are not known yet
 }
 
 func (r *Run) begin(ctx context.Context) context.Context {
@@ -59,7 +59,7 @@ func given(attrs []attribute.KeyValue, key, value string) []attribute.KeyValue {
 	return append(attrs, attribute.String(key, value))
 }
 
-// Turn begins a turn: the user says something.
+// Turn begins a turn with a message of the user.
 func (r *Run) Turn(text string) {
 	if r == nil {
 		return
@@ -72,7 +72,7 @@ func (r *Run) Turn(text string) {
 	r.turn, _ = r.tracer.Start(r.ctx, spanTurn, trace.WithAttributes(attrs...))
 }
 
-// Event is told of what the agent did, in order. What comes late has its own time.
+// Event takes the events of the agent, in order. A late event has its own time.
 func (r *Run) Event(ev event.Event) {
 	if r == nil || r.turn == nil {
 		return
@@ -91,7 +91,7 @@ func (r *Run) Event(ev event.Event) {
 	}
 }
 
-// TurnEnd ends the turn. What is under way ends with it. Err is why the turn failed, or nil.
+// TurnEnd ends the turn. Everything under way ends with it. Err is why the turn failed, or nil.
 func (r *Run) TurnEnd(done event.Done, err error) {
 	if r == nil || r.turn == nil {
 		return
@@ -112,7 +112,7 @@ func (r *Run) TurnEnd(done event.Done, err error) {
 	r.turn = nil
 }
 
-// fail says of a span that it failed. The text is content.
+// fail marks a span as failed. The text is content.
 func (r *Run) fail(span trace.Span, kind, text string) {
 	span.SetAttributes(attribute.String(keyErrorType, kind))
 	if !r.content {
@@ -121,7 +121,7 @@ func (r *Run) fail(span trace.Span, kind, text string) {
 	span.SetStatus(codes.Error, text)
 }
 
-// End ends the run. Nothing may be told to it afterwards.
+// End ends the run. It is the last call.
 func (r *Run) End(e End) {
 	if r == nil {
 		return

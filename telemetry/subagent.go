@@ -13,15 +13,15 @@ import (
 	"github.com/drover-agents/drover/event"
 )
 
-// An agentSpan is the span of a subagent. Nobody says when one ends that works in the background, so that its
-// end is the last that was heard of it.
+// An agentSpan is the span of a subagent. The end of one in the background is not reported, so its span
+// ends with its last event.
 type agentSpan struct {
 	ctx  context.Context
 	id   string
 	last time.Time
 }
 
-// heard is the subagent, of which something is heard at this time.
+// seenAt notes an event at this time and returns the context of the subagent.
 func (a *agentSpan) seenAt(at time.Time) context.Context {
 	if at.After(a.last) {
 		a.last = at
@@ -29,7 +29,7 @@ func (a *agentSpan) seenAt(at time.Time) context.Context {
 	return a.ctx
 }
 
-// hear finds out who runs the subagent that an event is about.
+// noteSubagent notes the subagent of an event.
 func (r *Run) noteSubagent(ev event.Event) {
 	if ev.ParentToolUseID == "" {
 		return
@@ -58,7 +58,7 @@ func (r *Run) beginAgent(ev event.Event) *agentSpan {
 	return &agentSpan{ctx: ctx, id: ev.AgentID, last: ev.Time}
 }
 
-// agentOf is the subagent that the gateway calls so, or nil if it was not heard of.
+// agentOf is the subagent with the gateway's id, or nil if it is not known.
 func (r *Run) agentOf(id string) *agentSpan {
 	for _, a := range r.agents {
 		if a.id == id {
@@ -68,7 +68,7 @@ func (r *Run) agentOf(id string) *agentSpan {
 	return nil
 }
 
-// placeWaiting makes the spans of the model calls that waited for a subagent.
+// flushWaiting makes the spans of the model calls that waited for a subagent.
 func (r *Run) flushWaiting(a *agentSpan) {
 	still := r.waiting[:0]
 	for _, c := range r.waiting {
@@ -84,7 +84,7 @@ func (r *Run) flushWaiting(a *agentSpan) {
 // settle ends everything that the turn has left open.
 func (r *Run) settle() {
 	now := time.Now()
-	for _, c := range r.waiting { // nobody knows whose
+	for _, c := range r.waiting { // their subagent is unknown
 		r.chat(r.turn, c)
 	}
 	r.waiting = nil

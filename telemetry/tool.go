@@ -49,7 +49,7 @@ func (r *Run) within(ev event.Event) context.Context {
 func (r *Run) returned(ev event.Event, result event.ToolResult) {
 	t := r.calls[result.ID]
 	if t == nil {
-		return // it has ended, or nobody told of its begin
+		return // it has ended, or its begin was not reported
 	}
 	span := trace.SpanFromContext(t.ctx)
 	span.SetAttributes(attribute.String(keyToolStatus, string(result.Status)))
@@ -80,7 +80,7 @@ func (r *Run) ended(t *toolSpan, at time.Time, status event.ToolStatus, failure 
 	r.meters.tools.Add(r.ctx, 1, metric.WithAttributes(name, attribute.String(keyToolStatus, string(status))))
 }
 
-// message is what somebody said, as the conventions write it.
+// message is a message in the form of the conventions.
 func message(role, text string) string {
 	type part struct {
 		Type    string `json:"type"`

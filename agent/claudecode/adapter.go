@@ -31,17 +31,17 @@ type Adapter struct {
 var _ agent.Opener = (*Adapter)(nil)
 
 // New makes an adapter. base has what every run shares: the CLI, its environment, MCP servers,
-// subagents, settings, hooks; requests are laid over it. Nil means the zero options. Nothing is looked
-// for before Ready or Run.
+// subagents, settings, hooks; requests are laid over it. Nil means the zero options. The CLI is
+// not looked up before Ready or Run.
 //
 // Each run is in a cell of its own; see [isolation.Isolation] for what that means, and [Adapter.In] for
 // another isolation than the default. The cell finds the endpoint and the credential of model calls in the
 // environment that base describes, and keeps both outside. Conversations are kept by the adapter, in
 // memory, unless base has a Store.
 //
-// Where a request says nothing, base holds; where base says nothing either, the CLI's own default does,
-// its own system prompt included. ForwardSubagentText is always set. The Transcript of a request takes the place of
-// a Recorder. What base points to must not change while the adapter is in use.
+// A field that the request leaves empty has the value of base, or else the CLI's own default, its own system
+// prompt included. ForwardSubagentText is always set. The Transcript of a request replaces a Recorder.
+// Values that base points to must not change while the adapter is in use.
 func New(base *claude.Options) *Adapter {
 	return &Adapter{base: orZero(base), kept: newConversations(conversationBytes)}
 }
@@ -74,8 +74,8 @@ func (*Adapter) Catalogue() *tool.Catalogue { return catalogue.Tools() }
 // With a workspace every call that may change files is a transaction there. Calls that have not come to
 // their end when the run is over are rolled back after the done event; see [workspace.Workspace.Restored].
 //
-// When ctx ends the turn is interrupted. The done event has what the CLI then still tells, if it does
-// so within 350 milliseconds; it usually takes 10 to 110.
+// When ctx ends the turn is interrupted. The done event has the CLI's final report, if that comes within
+// 350 milliseconds; it usually takes 10 to 110.
 func (a *Adapter) Run(ctx context.Context, req agent.Request) iter.Seq2[event.Event, error] {
 	return func(yield func(event.Event, error) bool) {
 		r, err := a.engage(ctx, req)
@@ -132,7 +132,7 @@ func (a *Adapter) launch(ctx context.Context, req agent.Request) (*run, error) {
 		return nil, err
 	}
 	if err := r.awaitStart(ctx); err != nil {
-		_ = r.Close() // why it could not begin says more
+		_ = r.Close() // the first error is more useful
 		return nil, err
 	}
 	return r, nil

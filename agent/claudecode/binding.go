@@ -42,7 +42,7 @@ func bindDecider(o *claude.Options, host agent.Host) error {
 	return nil
 }
 
-// avoidRootBypass takes the default mode in place of bypassPermissions where the CLI would refuse to
+// avoidRootBypass uses the default mode instead of bypassPermissions where the CLI would refuse to
 // start: for root, outside of a sandbox. It makes no difference, since the hook of the host decides
 // about every call, and what it allows runs without a question in either mode.
 func avoidRootBypass(o *claude.Options) {

@@ -34,8 +34,8 @@ func newLedger(ctx context.Context, o *claude.Options, req agent.Request, h *hoo
 
 // bindCalls brings every question of the CLI about a call, and every end of one, into the ledger. It comes after
 // everything else that has hooks. The CLI asks all hooks at once: each is shown the input as the ledger has it, and
-// the first that sees every call and may take its time tells the CLI a new one. If the ledger needs to know of calls
-// that no hook is asked about, one is added, which decides nothing.
+// the first that sees every call and has no timeout returns a new input to the CLI. If the ledger needs calls that no
+// hook sees, a hook is added that decides nothing.
 func bindCalls(o *claude.Options, req agent.Request, l *agent.Ledger) error {
 	transacts := req.Workspace != nil && req.Workspace.Tree() != nil
 	rewrites := req.Hooks != nil && req.Hooks.Rewrite != nil
@@ -45,12 +45,12 @@ func bindCalls(o *claude.Options, req agent.Request, l *agent.Ledger) error {
 		matcher = toolsOf(req).prefix() + "__.*"
 	}
 	var hooks []claude.Hook
-	told := false
+	returned := false
 	add := func(h claude.Hook) {
 		if h.Event == claude.HookPreToolUse && h.Func != nil {
-			tells := !told && (h.Matcher == "" || h.Matcher == "*" || h.Matcher == matcher) && h.Timeout == 0
-			told = told || tells
-			h.Func = askLedger(l, h, len(hooks), tells)
+			returns := !returned && (h.Matcher == "" || h.Matcher == "*" || h.Matcher == matcher) && h.Timeout == 0
+			returned = returned || returns
+			h.Func = askLedger(l, h, len(hooks), returns)
 		}
 		hooks = append(hooks, h)
 	}
@@ -61,7 +61,7 @@ func bindCalls(o *claude.Options, req agent.Request, l *agent.Ledger) error {
 		if err := o.RequireHooks(); err != nil {
 			return err
 		}
-		if !told {
+		if !returned {
 			add(claude.Hook{Event: claude.HookPreToolUse, Matcher: matcher, Func: silentHook})
 		}
 		hooks = append(hooks, claude.On("", func(ctx context.Context, in *claude.PostToolBatchInput) (*claude.PostToolBatchOutput, error) {
@@ -99,14 +99,14 @@ func bindCalls(o *claude.Options, req agent.Request, l *agent.Ledger) error {
 	return nil
 }
 
-// endOfCalls has the ledger know of the results of calls. The end of one that the CLI itself refused, or that was
-// interrupted, is told by no hook.
+// endOfCalls passes the results of calls to the ledger. No hook reports the end of a call that the CLI itself refused,
+// or that was interrupted.
 func endOfCalls(l *agent.Ledger, m claude.Message) {
-	said, ok := m.(*claude.UserMessage)
+	user, ok := m.(*claude.UserMessage)
 	if !ok {
 		return
 	}
-	for _, block := range said.Content {
+	for _, block := range user.Content {
 		if result, ok := block.(*claude.ToolResultBlock); ok {
 			l.Result(context.Background(), event.CallID(result.ToolUseID), result.IsError)
 		}
@@ -116,7 +116,7 @@ func endOfCalls(l *agent.Ledger, m claude.Message) {
 func silentHook(context.Context, claude.HookInput) (claude.HookOutput, error) { return nil, nil }
 
 // askLedger is a hook whose question goes through the ledger.
-func askLedger(l *agent.Ledger, h claude.Hook, number int, tells bool) claude.HookFunc {
+func askLedger(l *agent.Ledger, h claude.Hook, number int, returns bool) claude.HookFunc {
 	return func(ctx context.Context, in claude.HookInput) (claude.HookOutput, error) {
 		asked, ok := in.(*claude.PreToolUseInput)
 		if !ok {
@@ -141,30 +141,30 @@ func askLedger(l *agent.Ledger, h claude.Hook, number int, tells bool) claude.Ho
 			return claude.DenyTool(denial(err)), nil
 		case !opinion.Silent && opinion.Verdict == event.Deny && !claude.Denies(out):
 			return claude.DenyTool(opinion.Reason), nil
-		case tells && opinion.Input != nil:
+		case returns && opinion.Input != nil:
 			return withInput(out, opinion.Input), nil
 		}
 		return out, nil
 	}
 }
 
-// opinionOf is what a hook says of a call.
+// opinionOf is the answer of a hook about a call.
 func opinionOf(out claude.HookOutput) agent.Opinion {
 	answer, ok := out.(*claude.PreToolUseOutput)
 	if !ok || answer == nil || answer.Async { // it leaves the call to others
 		return agent.Opinion{Silent: true}
 	}
-	said := agent.Opinion{Reason: answer.PermissionDecisionReason, Input: inputOf(answer.UpdatedInput)}
+	opinion := agent.Opinion{Reason: answer.PermissionDecisionReason, Input: inputOf(answer.UpdatedInput)}
 	switch {
 	case claude.Denies(out):
 	case answer.PermissionDecision == claude.DecideAllow:
-		said.Verdict = event.Allow
+		opinion.Verdict = event.Allow
 	case answer.PermissionDecision == claude.DecideAsk:
-		said.Verdict = event.Ask
+		opinion.Verdict = event.Ask
 	default:
-		said.Silent = true
+		opinion.Silent = true
 	}
-	return said
+	return opinion
 }
 
 // inputOf is the JSON of a new input, nil if there is no new input. A value without a JSON form is not an input.
@@ -240,7 +240,7 @@ func callLedger(l *agent.Ledger, server string, next handleFunc) handleFunc {
 			return nil, err
 		}
 		var method string
-		_ = json.Unmarshal(fields["method"], &method) // what is no text is no call
+		_ = json.Unmarshal(fields["method"], &method) // another type is not a call
 		if method == "tools/call" {
 			if fields["params"], err = callParams(ctx, l, server, fields["params"]); err != nil {
 				return refusedCall(fields["id"], err)
@@ -271,7 +271,7 @@ func callParams(ctx context.Context, l *agent.Ledger, server string, params json
 	if err != nil {
 		return nil, err
 	}
-	if id == "" && call.ID != "" { // the CLI has not told it
+	if id == "" && call.ID != "" { // the CLI has not sent it
 		set(&meta, toolUseID, encoded(call.ID))
 		fields["_meta"] = encoded(meta)
 	}
@@ -284,11 +284,11 @@ func encoded(v any) json.RawMessage {
 	return raw
 }
 
-// toolUseID is the field of a call's _meta in which the CLI tells the id of the tool use.
+// toolUseID is the field of a call's _meta in which the CLI sends the id of the tool use.
 const toolUseID = "claudecode/toolUseId"
 
-// plainFields are the fields of an object. Those that some readers would take for a known one and others
-// would not are an error: who reads the message later must not read another one.
+// plainFields are the fields of an object. A field whose name differs from a known one only in case is an error:
+// readers must not disagree about the message.
 func plainFields(object json.RawMessage, known ...string) (map[string]json.RawMessage, error) {
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(object, &fields); err != nil {

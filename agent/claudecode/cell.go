@@ -20,7 +20,7 @@ import (
 const codeBreach = "CELL_LIMIT"
 
 // In is the adapter with another isolation. Nil means the default one: a cell without network for
-// tools, paid for as the host's environment says.
+// tools, with the credentials of the host's environment.
 //
 // Where base has a Spawner and there is no isolation, the Spawner is the caller's own way to isolate the CLI.
 // The adapter then adds no isolation, home or gateway, and an event reports that.
@@ -98,14 +98,14 @@ func (r *run) limited(ctx context.Context) (context.Context, context.CancelFunc)
 	}
 }
 
-// tellAsides yields what the cell has told. It comes after the init, which is first.
+// yieldCellEvents yields the events of the cell. They come after the init, which is first.
 func (r *run) yieldCellEvents(yield yieldFunc) (goOn bool) {
 	for _, a := range r.cellEvents.take() {
-		told := event.Event{
+		e := event.Event{
 			Kind: a.EventKind(), Agent: Agent, Time: a.at,
 			SessionID: r.normal.session, Turn: r.normal.turn, Payload: a.Payload,
 		}
-		if !yield(told, nil) {
+		if !yield(e, nil) {
 			return false
 		}
 	}

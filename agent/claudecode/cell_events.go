@@ -12,7 +12,7 @@ import (
 	"github.com/drover-agents/drover/gateway"
 )
 
-// asides are the events that the cell and the gateway emit while the CLI talks. The emitter never waits.
+// cellEvents are the events that the cell and the gateway emit during a run. The emitter never waits.
 type cellEvents struct {
 	signal chan struct{} // holds something while there is something to take
 
@@ -25,7 +25,7 @@ type cellEvents struct {
 	replied bool   // one of them is something other than calls of tools
 }
 
-// An aside is what was told, and when: it may be read later.
+// A cellEvent is an event with its time: it may be read later.
 type cellEvent struct {
 	event.Payload
 	at time.Time
@@ -33,7 +33,7 @@ type cellEvent struct {
 
 func newCellEvents() *cellEvents { return &cellEvents{signal: make(chan struct{}, 1)} }
 
-// tell may be called from any goroutine.
+// add may be called from any goroutine.
 func (a *cellEvents) add(p event.Payload) {
 	a.mu.Lock()
 	a.waiting = append(a.waiting, cellEvent{p, time.Now()})
@@ -65,7 +65,7 @@ func (a *cellEvents) newTurn() {
 	a.answers, a.reason, a.replied = 0, "", false
 }
 
-// await waits until something holds of what was told, which is asked under the lock, and reports whether it does.
+// await waits until a condition holds, which is called under the lock, and reports whether it does.
 func (a *cellEvents) await(limit time.Duration, holds func() bool) bool {
 	timer := time.NewTimer(limit)
 	defer timer.Stop()
@@ -107,7 +107,7 @@ func (a *cellEvents) answered() (whole, aborted Tokens) {
 	return a.whole, a.aborted
 }
 
-// take returns what was told since the last time.
+// take returns the events since the last time.
 func (a *cellEvents) take() []cellEvent {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -11,18 +11,18 @@ import (
 	"github.com/drover-agents/drover/gateway"
 )
 
-// UsageDiffers is the key in the metadata of the done event under which a [UsageDifference] stands, if the
+// UsageDiffers is the key in the metadata of the done event that has a [UsageDifference], if the
 // CLI's count of the run and the gateway's do not agree. The usage of the event is the gateway's then.
 const UsageDiffers = "usageDiffers"
 
-// A UsageDifference tells the two counts of a run that do not agree. In tokens: the CLI says less than the
+// A UsageDifference has the two counts of a run that do not agree. In tokens: the CLI reports less than the
 // answers that came to their end, as when a command in the cell called the model by itself; or more than all
 // that has passed the gateway; or the agent went away from a call, whose cost only the gateway knows. Another answer
 // that was cut may be in the CLI's count or not, and is no difference. In dollars: the tokens agree, all models
 // have a price, and the costs are more than one in a hundred apart. A run of which the CLI's own count is
 // partial, or missing, is not compared.
 type UsageDifference struct {
-	// CLI is what the CLI says.
+	// CLI is the count of the CLI.
 	CLI Tokens `json:"cli"`
 	// Gateway is all that the gateway has counted, and Whole the part of it in answers that came to their
 	// end.
@@ -36,8 +36,8 @@ type UsageDifference struct {
 }
 
 // meter makes the gateway's count the usage of the run. The CLI's own stays where it is the same, since it
-// tells more. Whole is the part in answers that came to their end, aborted that in calls which the agent has
-// left. If comparable is false, the CLI's count may hold what an earlier turn did not tell.
+// has more details. Whole is the part in answers that came to their end, aborted that in calls which the agent has
+// left. If comparable is false, the CLI's count may include tokens of an earlier turn.
 func (e *ending) meter(counted gateway.Usage, whole, aborted Tokens, comparable bool) {
 	said, all := e.done.Usage, tokensOf(counted)
 	complete := said.Tokens != nil && said.Tokens.Coverage == event.CoverageComplete

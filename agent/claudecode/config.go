@@ -145,7 +145,7 @@ func (b *build) sources() {
 	}
 }
 
-// maxTokensVariable is how the CLI is told how long an answer may be.
+// maxTokensVariable is the variable of the CLI that limits the length of an answer.
 const maxTokensVariable = "CLAUDE_CODE_MAX_OUTPUT_TOKENS"
 
 // isolate makes the isolation of Isolation, Sandbox, Env and MaxTokens.

@@ -10,26 +10,25 @@ import (
 	"github.com/drover-agents/drover/claude"
 )
 
-// A conversation is a CLI that is talked to, on goroutines of its own: a reader that is told to stop must
-// not wait for a CLI that does not answer.
+// A conversation is a connected CLI, on goroutines of its own: a reader that stops must not wait for a CLI that
+// does not answer.
 type conversation struct {
 	started chan struct{}  // closed when the CLI has started, or could not
 	refused error          // why it could not
-	outputs chan cliOutput // closed when nothing more will be said; the CLI may still be ending then
+	outputs chan cliOutput // closed after the last; the CLI may still be ending then
 	client  atomic.Pointer[claude.Client]
 	cancel  context.CancelFunc    // of the start
-	left    context.Context       // ends when nobody listens any longer
+	left    context.Context       // ends when the reader has left
 	unsent  atomic.Pointer[error] // why the CLI did not take a prompt
 
 	mu    sync.Mutex
 	gone  bool          // no task may begin
-	last  chan struct{} // closed when the CLI was told what it was told last
+	last  chan struct{} // closed when the last order was carried out
 	tasks sync.WaitGroup
 	end   context.CancelFunc // of left
 }
 
-// A said is one thing that comes out of a conversation: a message, why it could not begin, or why it
-// broke.
+// A cliOutput is a message of the CLI, why it could not begin, or why it broke.
 type cliOutput struct {
 	message         claude.Message
 	refused, failed error
@@ -48,7 +47,7 @@ func (r *run) converse(ctx context.Context) *conversation {
 	return c
 }
 
-// run starts the CLI, passes on what it says until leave, and closes it.
+// run starts the CLI, passes on its messages until leave, and closes it.
 func (c *conversation) run(starting context.Context, r *run) {
 	client, err := r.connect(starting)
 	if err != nil {
@@ -67,8 +66,8 @@ func (c *conversation) run(starting context.Context, r *run) {
 	}
 }
 
-// passOn passes on what the CLI says. If it did not take a prompt, what it says may be why, and the error
-// comes last.
+// passOn passes on the messages of the CLI. If it did not take a prompt, the messages may have the reason, and the
+// error comes last.
 func (c *conversation) passOn(client *claude.Client, r *run) {
 	for m, err := range client.Messages() {
 		if err != nil && c.unsent.Load() != nil {
@@ -97,7 +96,7 @@ func (r *run) connect(ctx context.Context) (*claude.Client, error) {
 	return client, nil
 }
 
-// say reports false when nobody listens any longer.
+// deliver reports false when the reader has left.
 func (c *conversation) deliver(s cliOutput) bool {
 	select {
 	case c.outputs <- s:
@@ -117,21 +116,21 @@ func (c *conversation) isUp() bool {
 	}
 }
 
-// order has something told to the CLI after all that it was told before, and does not wait for it.
-func (c *conversation) order(tell func(*claude.Client)) {
+// order sends something to the CLI after all earlier orders, and does not wait for it.
+func (c *conversation) order(do func(*claude.Client)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.gone {
 		return
 	}
-	before, told := c.last, make(chan struct{})
-	c.last = told
+	before, done := c.last, make(chan struct{})
+	c.last = done
 	c.tasks.Go(func() {
-		defer close(told)
+		defer close(done)
 		if before != nil {
 			<-before
 		}
-		tell(c.client.Load())
+		do(c.client.Load())
 	})
 }
 

@@ -35,7 +35,7 @@ func (n *normaliser) done(end *claude.TurnEnd) []event.Event {
 	n.flushEarly()
 	loose := loosely[looseEnd](m.Raw())
 	d := event.Done{Status: statusOf(m, loose), Result: m.Result, Output: n.output(m)}
-	d.Duration = cmp.Or(m.Duration, loose.duration(), n.elapsed()) // what the CLI says it took, else what we measured
+	d.Duration = cmp.Or(m.Duration, loose.duration(), n.elapsed()) // the CLI's measurement, or else ours
 	err := end.Err()
 	switch d.Status {
 	case event.DoneSuccess: // a result without a subtype is no failure to us, other than to the client
@@ -63,7 +63,7 @@ func (n *normaliser) done(end *claude.TurnEnd) []event.Event {
 }
 
 // wrapsOutput reports whether the CLI can give an answer of this schema only inside an object that the
-// schema does not have. Whether the schema can be used at all, the CLI's client says.
+// schema does not have. The CLI's client checks whether the schema can be used at all.
 func wrapsOutput(text json.RawMessage) bool {
 	s, err := schema.Parse(text)
 	if err != nil {
@@ -96,7 +96,7 @@ func (n *normaliser) firstAnswer(reported json.RawMessage) json.RawMessage {
 	return accepted[0]
 }
 
-// missingResult is the end of a run of which the CLI did not say how it ended.
+// missingResult is the end of a run for which the CLI sent no result.
 func (n *normaliser) missingResult(end *claude.TurnEnd) {
 	cause := claude.ErrNoAnswer
 	if end != nil {
@@ -155,7 +155,7 @@ func errorCode(m *claude.ResultMessage, err error) string {
 	return cmp.Or(m.StartupFailureReason, subtype, m.APIErrorType, m.APIError, apiErrors[m.APIErrorStatus], refusal, codeResult)
 }
 
-// apiErrors are the API's names for its errors, for CLIs that tell only the status.
+// apiErrors are the API's names for its errors, for CLIs that send only the status.
 var apiErrors = map[int]string{
 	400: "invalid_request_error", 401: "authentication_error", 403: "permission_error", 404: "not_found_error",
 	413: "request_too_large", 429: "rate_limit_error", 500: "api_error", 504: "timeout_error", 529: "overloaded_error",

@@ -14,10 +14,10 @@ import (
 	"github.com/drover-agents/drover/gateway"
 )
 
-// codeUnheeded is the error of a run whose model was not asked for what the options say.
+// codeUnheeded is the error of a run whose request to the model differs from the options.
 const codeUnheeded = "OPTION_NOT_HONOURED"
 
-// What the CLI passes on to which model was seen in its requests; a test looks again.
+// These are the efforts that the CLI passes on to each model; a test checks them.
 var (
 	allEfforts   = []claude.Effort{claude.EffortLow, claude.EffortMedium, claude.EffortHigh, claude.EffortXHigh, claude.EffortMax}
 	upToHigh     = allEfforts[:3]
@@ -46,7 +46,7 @@ func Efforts(model string) []claude.Effort {
 	return slices.Clone(allEfforts)
 }
 
-// unheeded is why the CLI would not pass on how hard the model shall work, where that is known before it
+// unheeded is why the CLI would not pass on the effort, where that is known before it
 // is started, or nil.
 func unheeded(o *claude.Options) error {
 	switch {
@@ -76,7 +76,7 @@ func (a *Adapter) settleEffort(o *claude.Options, asked string) error {
 	}
 }
 
-// effortAdvice says which efforts a model takes.
+// effortAdvice names the efforts that a model takes.
 func effortAdvice(model string) string {
 	switch takes := Efforts(model); len(takes) {
 	case 0:
@@ -90,14 +90,14 @@ func effortAdvice(model string) string {
 
 func thinksNot(o *claude.Options) bool { return o.Thinking != nil && o.Thinking.Disabled }
 
-// An unheededError says that the model was not asked for what the options say.
+// An unheededError means that a request to the model differs from the options.
 type unheededError struct{ cause error }
 
 func (e *unheededError) Error() string { return "claudecode: " + e.cause.Error() }
 func (e *unheededError) Unwrap() error { return e.cause }
 
-// A pledge is what the first call of a run to its model has to ask for. Later calls may differ with good
-// reason: a skill may have an effort of its own, an overloaded model another one in its place.
+// A requiredAsk is what the first call of a run to its model has to ask for. Later calls may differ: a skill may
+// have an effort of its own, and an overloaded model is replaced.
 type requiredAsk struct {
 	model     string // canonical; empty if any will do
 	options   *claude.Options
@@ -130,7 +130,7 @@ func (p *requiredAsk) inspect(a gateway.Ask) error {
 	return nil
 }
 
-// difference is how a call differs from what was pledged, or nil.
+// difference is how a call differs from the options, or nil.
 func (p *requiredAsk) difference(a gateway.Ask) error {
 	o := p.options
 	switch {

@@ -49,7 +49,7 @@ func (e *ending) interrupt(cause error, cancelled bool) {
 	e.done.Reason, e.done.Cause = cause.Error(), cause
 }
 
-// partial says that something may not have been counted.
+// partial notes that something may not have been counted.
 func (e *ending) partial() {
 	if tokens := e.done.Usage.Tokens; tokens != nil {
 		tokens.Coverage = event.CoveragePartial

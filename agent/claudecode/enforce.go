@@ -15,16 +15,16 @@ import (
 )
 
 // Hook has d decide about every tool call of Claude Code, its own tools and those of MCP servers, in
-// the main conversation and in subagents, before the call runs. It binds whatever the permission
-// mode and the lists of allowed tools say. The CLI waits for d as long as it takes; the context ends
+// the main conversation and in subagents, before the call runs. It overrides the permission
+// mode and the lists of allowed tools. The CLI waits for d as long as it takes; the context ends
 // when the CLI withdraws the call.
 //
-// A call that d allows runs without a further question, and with Decision.Input where d set it. A
-// denial is told to the model with its reason. A call about which d says ask goes to CanUseTool: see
-// [Permission]. A d that panics, or replaces the input by something that is no JSON object, denies.
+// A call that d allows runs without a further question, and with Decision.Input where d set it. The
+// model reads the reason of a denial. A call with the verdict ask goes to CanUseTool: see
+// [Permission]. A d that panics, or replaces the input by a value that is not a JSON object, denies.
 //
-// Another PreToolUse hook that rewrites the input does so behind the back of d, since the CLI asks
-// all hooks at once. Use [Judged] for such hooks.
+// The CLI asks all hooks at once, so d does not see the input that another PreToolUse hook gives.
+// Use [Judged] for such hooks.
 func Hook(d tool.Decider) claude.Hook {
 	return claude.On("", func(ctx context.Context, in *claude.PreToolUseInput) (*claude.PreToolUseOutput, error) {
 		got, err := consult(ctx, d, hookedCall(in))
@@ -35,8 +35,8 @@ func Hook(d tool.Decider) claude.Hook {
 	})
 }
 
-// DenyingHook is [Hook] for a CLI whose own rules are to have a say too: what d allows is left to the
-// permission mode, the settings and CanUseTool, unless somebody was asked about it and allowed it.
+// DenyingHook is [Hook] for a CLI whose own rules count too: a call that d allows is left to the permission
+// mode, the settings and CanUseTool, unless an approver was asked and allowed it.
 func DenyingHook(d tool.Decider) claude.Hook {
 	return claude.On("", func(ctx context.Context, in *claude.PreToolUseInput) (*claude.PreToolUseOutput, error) {
 		got, err := consult(ctx, d, hookedCall(in))
@@ -126,7 +126,7 @@ func judgedResult(ctx context.Context, d tool.Decider, call event.ToolCall, resu
 	if err != nil {
 		return nil, err
 	}
-	if denies(got) { // not where d says ask: somebody has just been asked
+	if denies(got) { // not for ask: the callback was just asked
 		return claude.Deny{Message: denialText(got)}, nil
 	}
 	allow.UpdatedInput = got.Input
@@ -148,13 +148,13 @@ func judgeInput(ctx context.Context, d tool.Decider, call event.ToolCall, input 
 func denies(d event.Decision) bool { return d.Verdict != event.Allow && d.Verdict != event.Ask }
 
 // Permission has d answer the questions that the CLI asks by itself. Beside [Hook] they are few:
-// the CLI asks although a hook allowed the call where a rule of its settings says ask, where a
+// the CLI asks although a hook allowed the call where a rule of its settings is ask, where a
 // command is to leave the sandbox, and where a tool needs a person, such as AskUserQuestion.
 //
-// What d denies is denied with its reason. Where d allows, next answers if it is set, since somebody
-// insists on a question; its new input, if it gives one, is decided by d like any other, except the
+// A call that d denies is denied with its reason. Where d allows, next answers if it is set, since the CLI
+// requires an answer; its new input, if it gives one, is decided by d like any other, except the
 // answers to AskUserQuestion. Without next the call is allowed, unless it needs a person and d asked
-// none. Where d says ask, next answers, and without it the call is denied.
+// none. Where the verdict is ask, next answers, and without it the call is denied.
 func Permission(d tool.Decider, next claude.CanUseTool) claude.CanUseTool {
 	return func(ctx context.Context, req *claude.PermissionRequest) (claude.PermissionResult, error) {
 		got, err := consult(ctx, d, askedCall(req))
@@ -178,8 +178,8 @@ func askedCall(req *claude.PermissionRequest) event.ToolCall {
 	return event.ToolCall{ID: event.CallID(req.ToolUseID), Name: req.ToolName, Input: req.Input, Description: req.Description, AgentID: req.AgentID}
 }
 
-// needsPerson reports whether the CLI waits for something that no rule can give. Somebody who
-// approved the call is a person; a question of the model needs answers too.
+// needsPerson reports whether the CLI waits for something that no rule can give. An
+// approver of the call is a person; a question of the model needs answers too.
 func needsPerson(req *claude.PermissionRequest, d event.Decision) bool {
 	if req.ToolName == claude.AskUserQuestionTool {
 		return d.Input == nil
@@ -187,7 +187,7 @@ func needsPerson(req *claude.PermissionRequest, d event.Decision) bool {
 	return req.RequiresUserInteraction && !d.Asked
 }
 
-// answerOf is what next says. A permission without an input means the input that was asked about.
+// answerOf is the answer of next. A permission without an input means the input that was asked about.
 func answerOf(ctx context.Context, d tool.Decider, next claude.CanUseTool, req *claude.PermissionRequest, input json.RawMessage) (claude.PermissionResult, error) {
 	asked := *req
 	asked.Input = inputOr(input, req.Input)
@@ -223,7 +223,7 @@ func inputOr(input, otherwise json.RawMessage) json.RawMessage {
 
 var errNoObject = errors.New("the input that the decision gives is not a JSON object")
 
-// consult asks a decider. An error, which a panic is too, stands for a denial.
+// consult asks a decider. An error or a panic is a denial.
 func consult(ctx context.Context, d tool.Decider, call event.ToolCall) (got event.Decision, err error) {
 	defer func() {
 		if p := recover(); p != nil {

@@ -21,11 +21,11 @@ import (
 
 var _ agent.Classifier = (*Adapter)(nil)
 
-// stderrLines is how many lines of the CLI's standard error are told.
+// stderrLines is how many lines of the CLI's standard error are reported.
 const stderrLines = 20
 
-// Classify implements [agent.Classifier]. What was seen of the model, of the process and of its stream comes before
-// what only says that a request was wrong.
+// Classify implements [agent.Classifier]. Failures of the model, of the process and of its stream come before a
+// wrong request.
 func (*Adapter) Classify(err error) agent.Failure {
 	result, hasResult := errors.AsType[*claude.ResultError](err)
 	ended, hasEnded := errors.AsType[*claude.ProcessError](err)
@@ -80,7 +80,7 @@ func ofProcess(ended *claude.ProcessError) agent.Failure {
 	f := agent.Failure{Kind: agent.FailureProcess, Details: map[string]any{
 		"exit_code": ended.Status.Code, "during": ended.During, "stderr": lastLines(ended.StderrTail),
 	}}
-	if ended.During == "initialize" { // it says so every time
+	if ended.During == "initialize" { // it fails every time
 		f.Kind = agent.FailureRequest
 	}
 	if ended.Status.Signal != "" {
@@ -185,7 +185,7 @@ func lastLines(text string) string {
 	return strings.Join(lines[max(0, len(lines)-stderrLines):], "\n")
 }
 
-// tellEnd adds to the done event, which was told last, what the result says beside it.
+// addEnd adds further details of the result to the done event, which is the last.
 func (n *normaliser) addEnd(end *claude.TurnEnd) {
 	details, _ := json.Marshal(agent.End{ // it has a JSON form
 		APIDurationMS: float64(n.modelTimeOf(end.Answer).Microseconds()) / 1e3,
@@ -194,7 +194,7 @@ func (n *normaliser) addEnd(end *claude.TurnEnd) {
 	n.out[len(n.out)-1].Metadata = map[string]json.RawMessage{agent.EndDetails: details}
 }
 
-// modelTimeOf is how long the model took for a prompt. The CLI tells the sum of its process, and in a resumed
+// modelTimeOf is how long the model took for a prompt. The CLI reports the sum of its process, and in a resumed
 // session that of the processes before: then it cannot be longer than the prompt took.
 func (n *normaliser) modelTimeOf(m *claude.ResultMessage) time.Duration {
 	took := max(0, m.DurationAPI-n.modelTime)

@@ -66,7 +66,7 @@ func bindGate(opts *claude.Options, g gated) error {
 	if opts.PermissionMode == "" {
 		bound.PermissionMode = native.Mode
 	}
-	// Calls of which no policy has an opinion are left to a mode of the CLI. Where everything is allowed there is
+	// Calls that no policy decides are left to a mode of the CLI. Where everything is allowed there is
 	// nothing to leave.
 	leaves := config.LeavesToAgent && opts.PermissionMode != "" && opts.PermissionMode != claude.ModeBypassPermissions
 	own := Hook(g)
@@ -82,7 +82,7 @@ func bindGate(opts *claude.Options, g gated) error {
 		bound.Hooks = append(bound.Hooks, inCallContext(gate.CallContext{Workspace: workspace}, Judged(g, h)))
 	}
 	// The CLI asks about calls that the hook has allowed: about files such as those in .git, about some commands, and
-	// where settings say ask. Without a callback nobody would answer, and it would deny what the gate, or a person, has
+	// where a setting is ask. Without a callback it would deny calls that the gate, or a person, has
 	// allowed.
 	asksAnyway := !native.LeaveAllowed && bound.PermissionMode != claude.ModeBypassPermissions
 	if opts.CanUseTool != nil || !leaves && (native.Callback || asksAnyway) {
@@ -117,8 +117,8 @@ func inCallContext(about gate.CallContext, h claude.Hook) claude.Hook {
 	return h
 }
 
-// workspaceOf is where the CLI will be started, as it is called once links are followed: the CLI tells
-// the model this name. It is empty if that cannot be found out; then the CLI cannot start there either.
+// workspaceOf is where the CLI will be started, with links resolved: the CLI reports this path
+// to the model. It is empty if it is unknown; then the CLI cannot start there either.
 func workspaceOf(o *claude.Options) string {
 	dir, err := filepath.Abs(o.Dir)
 	if err != nil {
@@ -130,8 +130,8 @@ func workspaceOf(o *claude.Options) string {
 	return dir
 }
 
-// opinions is the gate for a hook that leaves to the CLI what nobody has an opinion of: what a policy has
-// allowed counts there as what somebody has answered.
+// policyDecider is the gate for a hook that leaves calls without a policy to the CLI: a call that a policy allows
+// counts as approved.
 type policyDecider struct{ gated }
 
 func (o policyDecider) Decide(ctx context.Context, call event.ToolCall) event.Decision {
@@ -151,16 +151,16 @@ func undecided(o *claude.Options) error {
 	refuse(len(o.AllowedTools) > 0, "AllowedTools",
 		"the CLI would approve these by itself; give the gate gate.AllowTools(%s) instead", quoted(o.AllowedTools))
 	refuse(o.PermissionPromptTool != "", "PermissionPromptTool",
-		"another tool would answer the questions of the CLI; remove it, and set EngineOptions.Approver to whom the gate should ask")
+		"another tool would answer the questions of the CLI; remove it, and set EngineOptions.Approver instead")
 	for i, arg := range o.ExtraArgs {
 		name, _, _ := strings.Cut(arg, "=")
 		refuse(slices.Contains(decidingFlags, name), fmt.Sprintf("ExtraArgs[%d]", i),
-			"%s makes the CLI decide by itself; say it with the gate's policies", name)
+			"%s makes the CLI decide by itself; use the gate's policies instead", name)
 	}
 	return errors.Join(errs...)
 }
 
-// decidingFlags are the flags that stand for the options that are refused.
+// decidingFlags are the flags of the options that are refused.
 var decidingFlags = []string{"--allowedTools", "--allowed-tools", "--permission-prompt-tool"}
 
 func quoted(names []string) string {

@@ -11,9 +11,9 @@ import (
 // A NativeMode is how the CLI's own permissions have to be set for a gate.
 type NativeMode struct {
 	Mode claude.PermissionMode
-	// Callback says that the CLI must ask the gate.
+	// Callback is true if the CLI must ask the gate.
 	Callback bool
-	// LeaveAllowed says that a hook may deny, but must not allow: a call that the gate lets pass is
+	// LeaveAllowed is true if a hook may deny, but must not allow: a call that the gate lets pass is
 	// left to the mode. Without it, auto would be no more than bypass.
 	LeaveAllowed bool
 }

@@ -42,7 +42,7 @@ func knownServers(o *claude.Options, keys []string) (gatedServers, error) {
 		if other.name != "" {
 			errs = append(errs, &claude.OptionError{
 				Option: fmt.Sprintf("MCPServers[%q]", name),
-				Reason: fmt.Sprintf("in the names of tools it cannot be told from %q; rename one of them", other.name),
+				Reason: fmt.Sprintf("tool names do not distinguish it from %q; rename one of them", other.name),
 			})
 		}
 		_, inProcess := o.MCPServers[name].(*claude.MCPInProcess)
@@ -73,7 +73,7 @@ func misnamed(o *claude.Options, keys []string) error {
 }
 
 // impostor reports whether a tool is served by another server than the one whose tools the gate
-// knows under its name. An old CLI does not tell which server it is.
+// knows under its name. An old CLI does not name the server.
 func (known gatedServers) impostor(s claude.HookMCPServer) bool {
 	k, ok := known[serverKey(s.Name)]
 	switch {

@@ -24,14 +24,14 @@ import (
 // codeHook is the error of a hook of the host program that failed. The run goes on.
 const codeHook = "HOOK_FAILED"
 
-// How long the CLI waits for hooks that only tell. Those that decide may take their time: a call may wait for
-// its turn, and whether an answer counts may need a test to be run.
+// How long the CLI waits for hooks that are only notified. Hooks that decide have no timeout: a call may wait for
+// its turn, and the check of an answer may run a test.
 const (
 	callEndedTimeout = 30 * time.Second
 	notifyTimeout    = 10 * time.Second
 )
 
-// hooked asks and tells the hooks of a request.
+// hooked calls the hooks of a request.
 type hooked struct {
 	agent.Hooks
 	maxRefusals int
@@ -48,13 +48,13 @@ const defaultRefusals = 10
 
 // bindHooks puts the hooks of a request into the options of its run, except Rewrite, which is the ledger's to call.
 // It returns nil if the request has no hooks.
-func bindHooks(o *claude.Options, req agent.Request, tell func(event.Payload)) (*hooked, error) {
+func bindHooks(o *claude.Options, req agent.Request, emit func(event.Payload)) (*hooked, error) {
 	if req.Hooks == nil {
 		return nil, nil
 	}
 	h := &hooked{
 		Hooks: *req.Hooks, maxRefusals: cmp.Or(req.MaxRefusals, defaultRefusals), wrapped: wrapsOutput(o.OutputSchema),
-		emit: tell, log: logger(o),
+		emit: emit, log: logger(o),
 	}
 	if h.maxRefusals < 0 {
 		return nil, refusal("MaxRefusals", "%d is negative", h.maxRefusals)
@@ -73,7 +73,7 @@ func (h *hooked) rewrite(ctx context.Context, call event.ToolCall) (json.RawMess
 
 func logger(o *claude.Options) *slog.Logger { return safelog.Logger(o.Logger) }
 
-// own are the hooks of the CLI that ask and tell those of the request.
+// own are the hooks of the CLI that call those of the request.
 func (h *hooked) own() []claude.Hook {
 	var all []claude.Hook
 	add := func(wanted bool, timeout time.Duration, hook claude.Hook) {
@@ -138,7 +138,7 @@ func (h *hooked) succeeded(ctx context.Context, in *claude.PostToolUseInput) (*c
 	return &claude.PostToolUseOutput{AdditionalContext: h.callEnded(ctx, end)}, nil
 }
 
-// interrupted reports whether a result says that the tool was stopped. Few tools say so.
+// interrupted reports whether a result has the mark of a stopped tool. Few tools set it.
 func interrupted(response json.RawMessage) bool {
 	var r struct {
 		Interrupted bool `json:"interrupted"`
@@ -175,7 +175,7 @@ func (h *hooked) batchEnded(ctx context.Context, _ *claude.PostToolBatchInput) (
 	return nil, nil
 }
 
-// subagentStarted tells of a subagent. Those that the CLI uses for itself have no type.
+// subagentStarted reports a subagent. Those that the CLI uses for itself have no type.
 func (h *hooked) subagentStarted(ctx context.Context, in *claude.SubagentStartInput) (*claude.SubagentStartOutput, error) {
 	if in.AgentType != "" {
 		h.notify("SubagentStarted", func() { h.SubagentStarted(ctx, agent.Subagent{ID: in.AgentID, Type: in.AgentType}) })
@@ -201,9 +201,9 @@ func (h *hooked) compacting(ctx context.Context, in *claude.PreCompactInput) (*c
 	return nil, nil
 }
 
-func (h *hooked) notify(name string, tell func()) {
+func (h *hooked) notify(name string, hook func()) {
 	_, _ = safely(h, name, func() (struct{}, error) {
-		tell()
+		hook()
 		return struct{}{}, nil
 	})
 }

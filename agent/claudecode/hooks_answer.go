@@ -15,7 +15,7 @@ import (
 )
 
 // structuredTool is the tool with which the model gives the structured answer. To deny it is the only way to
-// refuse an answer: what a hook says later has no effect.
+// refuse an answer: later hooks have no effect.
 const structuredTool = "StructuredOutput"
 
 // answering asks whether a structured answer counts. An error keeps it from counting, however often.
@@ -39,7 +39,7 @@ func (h *hooked) answering(ctx context.Context, in *claude.PreToolUseInput) (*cl
 	return nil, nil
 }
 
-// accepted is told of an answer that counts.
+// accepted notes an answer that counts.
 func (h *hooked) accepted(_ context.Context, in *claude.PostToolUseInput) (*claude.PostToolUseOutput, error) {
 	if in.AgentID == "" {
 		h.mu.Lock()
@@ -90,7 +90,7 @@ func (h *hooked) refuses() bool {
 const (
 	answersVariable, cliAnswers = "MAX_STRUCTURED_OUTPUT_RETRIES", 5
 	stopsVariable               = "CLAUDE_CODE_STOP_HOOK_BLOCK_CAP"
-	cliMost                     = 1e9 // nobody comes that far, and every program can count it
+	cliMost                     = 1e9 // practically no limit
 )
 
 // raiseLimits has the CLI go on as often as we may refuse, beside what it grants the model by itself.

@@ -53,7 +53,7 @@ func loosely[T any](raw json.RawMessage) (v T) {
 	return v
 }
 
-// loose tells of a line whose type the client does not know.
+// loose reports a line whose type the client does not know.
 func (n *normaliser) loose(m *claude.UnknownMessage) {
 	switch m.Type() {
 	case "system":
@@ -73,7 +73,7 @@ func (n *normaliser) loose(m *claude.UnknownMessage) {
 	}
 }
 
-// looseDelta tells of text that is being written: in delta, then in text.
+// looseDelta reports text that is being written: in delta, then in text.
 func (n *normaliser) looseDelta(at eventPosition, raw json.RawMessage) {
 	line := loosely[looseLine](raw)
 	n.setSession(cmp.Or(line.SessionID, line.SessionID2))
@@ -115,7 +115,7 @@ func (n *normaliser) looseError(line looseLine) {
 	n.emit(eventPosition{turn: n.turn}, failure)
 }
 
-// looseAssistant tells what an assistant line says outside of the API's message: text, delta, content.
+// looseAssistant reports the parts of an assistant line outside of the API's message: text, delta, content.
 // The real lines have such a message with an id, and nothing beside it.
 func (n *normaliser) looseAssistant(at eventPosition, m *claude.AssistantMessage) {
 	if m.MessageID != "" {
@@ -134,7 +134,7 @@ func (n *normaliser) looseAssistant(at eventPosition, m *claude.AssistantMessage
 	}
 }
 
-// decodeBlocks decodes content that stands alone.
+// decodeBlocks decodes content without a message.
 func decodeBlocks(content json.RawMessage) []claude.Block {
 	if len(content) == 0 {
 		return nil
@@ -163,7 +163,7 @@ type looseOutcome struct {
 	Duration2  float64         `json:"duration_ms"`
 }
 
-// looseResult tells of the result of a tool that stands in an assistant line.
+// looseResult reports the result of a tool in an assistant line.
 func (n *normaliser) looseResult(at eventPosition, b *claude.ToolResultBlock) {
 	o := loosely[looseOutcome](b.Raw())
 	r := event.ToolResult{

@@ -19,12 +19,12 @@ import (
 
 // A normaliser makes events of the messages of one run. It is used by one goroutine.
 //
-// It is written against what the real CLI says; see loose.go for streams of other producers. A message
-// that it does not know is no event and no error.
+// It is written for the output of the real CLI; see loose.go for streams of other producers. A message
+// that it does not know is neither an event nor an error.
 type normaliser struct {
 	req    agent.Request
 	ledger *agent.Ledger
-	// wrapped says that a structured answer comes inside an object; see wrapsOutput.
+	// wrapped is true if a structured answer comes inside an object; see wrapsOutput.
 	wrapped bool
 	// now is the clock and newID the source of ids for calls that have none. Nil means the real ones.
 	now   func() time.Time
@@ -34,25 +34,25 @@ type normaliser struct {
 	session string    // the last that the CLI named
 	active  bool      // anything but notices of the system came: only then can the session be continued
 	inited  bool
-	emitted bool          // something but an init was told
+	emitted bool          // an event other than an init was emitted
 	written bool          // the CLI wrote the last message of the main agent itself
-	early   []event.Event // of tasks of the session's last run, which the CLI tells of before the init
+	early   []event.Event // of tasks of the session's last run, which the CLI reports before the init
 
 	turns   map[string]int                   // the number of each model call of the main agent, by message id
 	turn    int                              // the last of them
-	message string                           // the id of the answer whose blocks are told
+	message string                           // the id of the answer whose blocks are reported
 	agents  recent.Map[event.CallID, string] // the subagent that a call runs
-	lines   recent.Map[uint64, bool]         // digests of the blocks that were told, for lines that come twice
+	lines   recent.Map[uint64, bool]         // digests of the blocks that were reported, for lines that come twice
 
 	answers   []answer      // of the main agent, in their order
-	toolUses  int           // calls that were told
+	toolUses  int           // calls that were reported
 	malformed error         // the last line that could not be read, which may have been the result
 	modelTime time.Duration // what the model took for earlier prompts of the process
 
 	taskCalls  map[string]event.CallID // the call of each task at work, by task id
 	ended      *event.Event            // the end of a task whose report may follow; see taskUpdated
 	usage      usageMeter
-	tokens     Tokens                          // of model calls that the stream told of
+	tokens     Tokens                          // of model calls in the stream
 	begunInput recent.Map[event.CallID, int64] // of those under way, by the call that they are inside of
 
 	out []event.Event
@@ -78,14 +78,14 @@ type answer struct {
 	input json.RawMessage
 }
 
-// place is where an event belongs.
+// An eventPosition is where an event belongs.
 type eventPosition struct {
 	turn   int
 	parent event.CallID
 	agent  string
 }
 
-// events are what a message tells. The done event is not among them: see done. The slice is used
+// events are the events of a message. The done event is not among them: see done. The slice is used
 // again by the next call.
 func (n *normaliser) events(m claude.Message) []event.Event {
 	clear(n.out)
@@ -146,7 +146,7 @@ func (n *normaliser) clock() time.Time {
 	return n.now()
 }
 
-// tell adds an event.
+// emit adds an event.
 func (n *normaliser) emit(at eventPosition, payload event.Payload) {
 	n.out = append(n.out, n.event(at, payload))
 }
@@ -161,12 +161,12 @@ func (n *normaliser) event(at eventPosition, payload event.Payload) event.Event 
 	}
 }
 
-// failed tells of something that went wrong while the run goes on.
+// failed reports a failure that does not end the run.
 func (n *normaliser) failed(at eventPosition, code, message string, cause error) {
 	n.emit(at, event.Error{Code: code, Message: message, Next: advice.Of(cause), Recoverable: true, Cause: cause})
 }
 
-// placeOf is where a message of the main agent, or of the subagent that a call runs, belongs. A
+// positionOf is where a message of the main agent, or of the subagent that a call runs, belongs. A
 // subagent works in the turn of its call.
 func (n *normaliser) positionOf(parent event.CallID, agentID string) eventPosition {
 	if parent == "" {
@@ -183,7 +183,7 @@ func (n *normaliser) positionOf(parent event.CallID, agentID string) eventPositi
 	return at
 }
 
-// How much is remembered of what a conversation has told. A line comes twice within moments.
+// How much is remembered of a conversation. A line comes twice within moments.
 const (
 	rememberedAgents = 4096
 	rememberedLines  = 4096
@@ -209,7 +209,7 @@ func (n *normaliser) turnOf(messageID string) int {
 
 var lineSeed = maphash.MakeSeed()
 
-// isRepeated reports whether a block was told before: the CLI may send a line twice, under one uuid.
+// isRepeated reports whether a block was reported before: the CLI may send a line twice, under one uuid.
 func (n *normaliser) isRepeated(lineID string, block json.RawMessage) bool {
 	if lineID == "" {
 		return false
@@ -219,7 +219,7 @@ func (n *normaliser) isRepeated(lineID string, block json.RawMessage) bool {
 	_, _ = h.WriteString(lineID)
 	_, _ = h.Write(block)
 	digest := h.Sum64()
-	if told, _ := n.lines.Get(digest); told {
+	if repeated, _ := n.lines.Get(digest); repeated {
 		return true
 	}
 	n.lines.Size = rememberedLines
@@ -234,7 +234,7 @@ func set[K comparable, V any](m *map[K]V, key K, value V) {
 	(*m)[key] = value
 }
 
-// init tells of the beginning. The CLI begins every turn with such a line; a run begins once.
+// init reports the beginning. The CLI begins every turn with such a line; a run begins once.
 func (n *normaliser) init(raw json.RawMessage, m *claude.SystemInit) {
 	if n.inited {
 		return
@@ -251,7 +251,7 @@ func (n *normaliser) init(raw json.RawMessage, m *claude.SystemInit) {
 	n.flushEarly()
 }
 
-// flushEarly tells what waited for the init.
+// flushEarly emits the events that waited for the init.
 func (n *normaliser) flushEarly() {
 	n.out = append(n.out, n.early...)
 	n.early = nil

@@ -21,7 +21,7 @@ const unknownTool = "unknown_tool"
 // synthetic is the model of messages that the CLI wrote itself. They are no model call.
 const synthetic = "<synthetic>"
 
-// assistant tells of a line of the model. Each line has one block of the answer; the lines of one
+// assistant reports a line of the model. Each line has one block of the answer; the lines of one
 // answer share the message id.
 func (n *normaliser) assistant(m *claude.AssistantMessage) {
 	n.active = true
@@ -48,8 +48,8 @@ func (n *normaliser) assistant(m *claude.AssistantMessage) {
 	}
 }
 
-// apiError tells of an answer that is an error of the API. The main agent's ends the turn, and is
-// told by the result; after a subagent's the run goes on.
+// apiError reports an answer that is an error of the API. The main agent's ends the turn, and is reported
+// by the result; after a subagent's the run continues.
 func (n *normaliser) apiError(m *claude.AssistantMessage) {
 	if m.ParentToolUseID == "" {
 		return
@@ -58,7 +58,7 @@ func (n *normaliser) apiError(m *claude.AssistantMessage) {
 	n.failed(at, cmp.Or(m.APIErrorType, m.Error, codeResult), m.Text(), nil)
 }
 
-// block tells of a block of the model's answer.
+// block reports a block of the model's answer.
 func (n *normaliser) block(at eventPosition, b claude.Block, stamp time.Time) {
 	switch b := b.(type) {
 	case *claude.TextBlock:
@@ -68,7 +68,7 @@ func (n *normaliser) block(at eventPosition, b claude.Block, stamp time.Time) {
 	case *claude.ThinkingBlock:
 		text := b.Thinking
 		if text == "" {
-			text = textField(b.Raw(), "summary") // as others tell it
+			text = textField(b.Raw(), "summary") // as other producers write it
 		}
 		if text != "" {
 			n.emit(at, event.Thinking{Summary: text})
@@ -84,7 +84,7 @@ func (n *normaliser) block(at eventPosition, b claude.Block, stamp time.Time) {
 	}
 }
 
-// toolUse tells of a call, once.
+// toolUse reports a call, once.
 func (n *normaliser) toolUse(at eventPosition, id event.CallID, name string, input json.RawMessage, stamp time.Time) {
 	if id == "" {
 		id = n.makeID()
@@ -118,7 +118,7 @@ func textField(object json.RawMessage, name string) string {
 	return objectOf(object).text(name)
 }
 
-// user tells of the results of tool calls; all else on the user's side is the CLI talking to the model.
+// user reports the results of tool calls; all else on the user's side is text of the CLI to the model.
 func (n *normaliser) user(m *claude.UserMessage) {
 	if m.IsReplay {
 		return
@@ -126,7 +126,7 @@ func (n *normaliser) user(m *claude.UserMessage) {
 	n.active = true
 	at := n.positionOf(event.CallID(m.ParentToolUseID), m.AgentID)
 	content := m.Content
-	if content == nil { // it may stand outside of the API's message
+	if content == nil { // it may be outside of the API's message
 		content = decodeBlocks(loosely[looseLine](m.Raw()).Content)
 	}
 	for _, b := range content {
@@ -150,13 +150,13 @@ func (n *normaliser) userResult(at eventPosition, b *claude.ToolResultBlock, m *
 	n.toolResult(at, r, b.Text(), m.Timestamp)
 }
 
-// wasDenied reports whether our side or the CLI said that the call was denied.
+// wasDenied reports whether our side or the CLI denied the call.
 func (n *normaliser) wasDenied(id event.CallID) bool {
 	r := n.ledger.Read(id)
 	return r != nil && r.Reading.Denied || n.ledger.Denied(n.recordOf(id))
 }
 
-// recordOf is the record of a call. It may be nil, of a call that the stream has not told of.
+// recordOf is the record of a call. It is nil for a call that the stream has not reported.
 func (n *normaliser) recordOf(id event.CallID) *agent.Record {
 	if r := n.ledger.Read(id); r != nil && r.Reading.Name != "" {
 		return r
@@ -173,7 +173,7 @@ type resultMeta struct {
 	} `json:"permission_decision"`
 }
 
-// verdict is what the CLI says of a call that did not run, or not to its end: denied, cancelled, or
+// verdict is the CLI's status of a call that did not run, or not to its end: denied, cancelled, or
 // nothing. A call that was cut off by an interrupt is, in its words, rejected without a decision to do so.
 func (n *normaliser) verdict(b *claude.ToolResultBlock, m *claude.UserMessage) event.ToolStatus {
 	if !b.IsError {
@@ -208,7 +208,7 @@ func (n *normaliser) verdictInWords(b *claude.ToolResultBlock, m *claude.UserMes
 	return ""
 }
 
-// serverResult tells of the result of a tool on the API's side.
+// serverResult reports the result of a tool on the API's side.
 func (n *normaliser) serverResult(at eventPosition, b *claude.ServerToolResultBlock, stamp time.Time) {
 	r := event.ToolResult{ID: event.CallID(b.ToolUseID), Status: event.ToolSuccess, Output: orNull(b.Content)}
 	var failure struct {
@@ -221,7 +221,7 @@ func (n *normaliser) serverResult(at eventPosition, b *claude.ServerToolResultBl
 	n.toolResult(at, r, cmp.Or(failure.Code, failure.Type), stamp)
 }
 
-// toolResult completes a result and tells it, once. text is what the model reads of it.
+// toolResult completes a result and reports it, once. text is what the model reads of it.
 func (n *normaliser) toolResult(at eventPosition, r event.ToolResult, text string, stamp time.Time) {
 	if r.ID == "" {
 		r.ID = n.makeID()
@@ -253,7 +253,7 @@ func (n *normaliser) toolResult(at eventPosition, r event.ToolResult, text strin
 func (n *normaliser) took(c *agent.Reading, stamp time.Time) time.Duration {
 	switch {
 	case c.Started.IsZero():
-		return 0 // nobody told of the call
+		return 0 // the call was not reported
 	case !c.Stamped.IsZero() && stamp.After(c.Stamped):
 		return stamp.Sub(c.Stamped)
 	}
@@ -304,7 +304,7 @@ func rawField(object json.RawMessage, name string) json.RawMessage {
 	return orNull(objectOf(object)[name])
 }
 
-// stream tells of text while it is written. Thinking and the input of calls are told when they are
+// stream reports text while it is written. Thinking and the input of calls are reported when they are
 // complete.
 func (n *normaliser) stream(m *claude.StreamEvent) {
 	n.active = true

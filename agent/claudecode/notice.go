@@ -12,8 +12,8 @@ import (
 	"github.com/drover-agents/drover/event"
 )
 
-// notice tells of what the CLI says about itself, and of what went wrong without ending the run. Most of it is of no
-// use to a reader: states, hooks, lists of commands.
+// notice reports notices of the CLI, and failures that do not end the run. Most notices are passed over: states,
+// hooks, lists of commands.
 func (n *normaliser) notice(m claude.Message) {
 	here := eventPosition{turn: n.turn}
 	switch m := m.(type) {
@@ -72,7 +72,7 @@ func (n *normaliser) permissionDenied(m *claude.PermissionDenied) {
 	r.Reading.Denied = true
 }
 
-// rateLimit tells of limits only when they begin to matter.
+// rateLimit reports limits only when they are near or reached.
 func (n *normaliser) rateLimit(m *claude.RateLimitEvent) {
 	if m.Status == "" || m.Status == "allowed" {
 		return
@@ -85,7 +85,7 @@ func (n *normaliser) rateLimit(m *claude.RateLimitEvent) {
 	n.emit(eventPosition{turn: n.turn}, r)
 }
 
-// newNotice tells of a notice that the client does not know yet. Most of them are passed over.
+// newNotice reports a notice that the client does not know yet. Most of them are passed over.
 func (n *normaliser) newNotice(m *claude.UnknownMessage) {
 	if m.Subtype() != "model_fallback" {
 		return

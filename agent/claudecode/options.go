@@ -191,9 +191,9 @@ func withSetting(settings json.RawMessage, key string, value any) (json.RawMessa
 }
 
 // overlayTools sets which tools there are. A list is a boundary: with it, no MCP server counts that the
-// options do not name, and an empty one leaves nothing that the CLI could be told of elsewhere.
+// options do not name, and an empty one leaves none, not even tools of settings files.
 //
-// Without a host the list also says what runs without a question, and so do tools of this program. With
+// Without a host the list also sets what runs without a question, and so do tools of this program. With
 // a host that would be a way around it.
 func overlayTools(o *claude.Options, req agent.Request) error {
 	own, allowed := toolsOf(req), agent.ListedTools(req, catalogue.Tools())
@@ -232,7 +232,7 @@ func toolsOf(req agent.Request) ownTools {
 // prefix begins the names of the tools, and names all of them.
 func (t ownTools) prefix() string { return tool.NewMCPName(t.server, "").String() }
 
-// all are the names that stand for all of them.
+// all are the names that mean all of them.
 func (t ownTools) all() []string {
 	if t.registry == nil {
 		return nil
@@ -287,7 +287,7 @@ func (t ownTools) builtin(names []string) []string {
 	return list
 }
 
-// within tells which of our tools are within the lists of a request. Tools may be added during the run:
+// within reports which of our tools are within the lists of a request. Tools may be added during the run:
 // a list of what there is has to name those in full.
 func (t ownTools) within(req agent.Request) func(*tool.Tool) bool {
 	allowed := serverTools(t.full(req.Tools))
@@ -304,7 +304,7 @@ func (t ownTools) within(req agent.Request) func(*tool.Tool) bool {
 // toolServerVersion is the version with which the server of the request's tools introduces itself.
 const toolServerVersion = "1.0.0"
 
-// serveTools serves the tools of the request. What it returns is to be called after the run.
+// serveTools serves the tools of the request. The returned function must be called after the run.
 func serveTools(o *claude.Options, req agent.Request, failed func(event.ToolResult)) (release func(), err error) {
 	if req.Registry == nil || req.Tools != nil && len(req.Tools) == 0 {
 		return func() {}, nil

@@ -44,7 +44,7 @@ func (a *Adapter) Ready(ctx context.Context) agent.Readiness {
 	return a.judged(r, version)
 }
 
-// located says where the CLI is, the one that a run in this folder starts. Nothing is started. The state
+// located finds the CLI that a run in this folder starts. It starts no process. The state
 // is unknown if it is there.
 func (a *Adapter) located(dir string) agent.Readiness {
 	r := agent.Readiness{State: agent.StateUnknown, Tested: claude.OldestTested + " to " + claude.PinnedVersion}
@@ -117,23 +117,23 @@ func firstLine(err error) string {
 	return line
 }
 
-// checkVersion refuses a connected CLI that is too old. Newer CLIs tell their version in the handshake,
+// checkVersion refuses a connected CLI that is too old. Newer CLIs send their version in the handshake,
 // so that a run of them costs no second start. The oldest tested one does not: it is run with --version,
 // once for each file, which takes 150 milliseconds.
-func (r *run) checkVersion(ctx context.Context, told string) error {
+func (r *run) checkVersion(ctx context.Context, version string) error {
 	a := r.adapter
 	found := a.located(a.workspace(r.opts.Dir))
-	if told == "" && found.Available() && !a.startedByOthers() {
-		told, _ = a.versions.of(ctx, found.Path, a.base.Environ()) // what cannot be read is run
+	if version == "" && found.Available() && !a.startedByOthers() {
+		version, _ = a.versions.of(ctx, found.Path, a.base.Environ()) // a CLI of unknown version is run
 	}
-	if told == "" {
+	if version == "" {
 		return nil
 	}
-	return a.judged(found, told).Err()
+	return a.judged(found, version).Err()
 }
 
 // connectError is why a CLI could not be started: a limit of its cell, by which it was killed, or else its own
-// error. Very old ones fail in many ways, none of which says that they are old.
+// error. Very old ones fail in many ways, none of which names their age.
 func (r *run) connectError(ctx context.Context, err error) error {
 	if limit := r.stoppedBy(ctx); limit != nil {
 		return limit
@@ -146,7 +146,7 @@ func (r *run) connectError(ctx context.Context, err error) error {
 	return err
 }
 
-// versions remembers the versions of CLIs that do not tell theirs, so that they are asked once.
+// versions remembers the versions of CLIs that do not send theirs, so that each is queried once.
 type versions struct{ seen sync.Map } // the text of a version by programFile
 
 // A programFile is one state of a file: another CLI at the same path has another size or time.

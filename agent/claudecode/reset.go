@@ -22,7 +22,7 @@ const clearCommand = "/clear"
 // Reset implements [agent.Resetter]. It is refused while a task works in the background, and once a callback
 // of base has changed the CLI's permission rules: both would outlive the conversation. If it fails later, the
 // conversation is of no use any more. Files and detached processes that the agent has left are not touched, and
-// the model is told that there was such a command.
+// the model reads that there was such a command.
 func (r *run) Reset(ctx context.Context) error {
 	if err := r.occupy(); err != nil {
 		return err
@@ -83,8 +83,8 @@ func (r *run) clear(ctx context.Context) error {
 	return nil
 }
 
-// awaitTurn waits until the CLI has done what it was told, and returns how that began and ended. What it says
-// about it is for nobody.
+// awaitTurn waits until the CLI has carried out a command, and returns how that began and ended. Its messages are
+// discarded.
 func (r *run) awaitTurn(ctx context.Context) (begun *claude.SystemInit, end *claude.TurnEnd, err error) {
 	for {
 		select {

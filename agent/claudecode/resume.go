@@ -17,7 +17,7 @@ type continuity struct {
 	begun   string // the id of the new one, if one is begun
 	entries int    // how much of it is continued, if it goes on as it was once
 	kept    bool   // the CLI keeps a transcript, so that there is something to continue
-	session string // as the CLI named it before the agent could do anything, or when it was told to begin another
+	session string // as the CLI named it before the agent could do anything, or after a command to begin another
 }
 
 // named takes the id that the CLI gives the conversation after a prompt. The first one counts: later ones are
@@ -30,8 +30,8 @@ func (c continuity) named(session, prompt string) continuity {
 	return c
 }
 
-// continueConversation sets the options that say which conversation it is. A new one gets its id here,
-// so that it is known even if the CLI does not come to tell it.
+// continueConversation sets the options that select the conversation. A new one gets its id here, so that it is
+// known even if the CLI does not report it.
 func continueConversation(o *claude.Options, req agent.Request) continuity {
 	switch {
 	case req.Fresh:
@@ -54,7 +54,7 @@ func continueConversation(o *claude.Options, req agent.Request) continuity {
 
 // token is what continues the conversation after this run. The id that the CLI named first comes first. A run that
 // has come to its result has left something to continue; one that broke off has only if the model or
-// the user had said something. Otherwise what was continued can be continued still.
+// the user had sent a message. Otherwise the token that was resumed stays valid.
 func (c continuity) token(n *normaliser, resulted bool) string {
 	switch {
 	case !c.kept:

@@ -49,11 +49,11 @@ type run struct {
 	aborted   Tokens        // the same, of calls that the agent did not wait for
 	uncounted bool          // the CLI's count of the last turn was partial
 	pending   bool          // the last turn has not come to its end
-	broken    error         // why the CLI will say nothing more
-	late      []event.Event // of what was said after the last turn
+	broken    error         // why no more messages will come
+	late      []event.Event // of messages after the last turn
 }
 
-// newRun makes the options of a run. Nothing is started.
+// newRun makes the options of a run. It starts no process.
 func (a *Adapter) newRun(ctx context.Context, req agent.Request) (*run, error) {
 	r := &run{adapter: a, req: req, opts: a.base, cellEvents: newCellEvents()}
 	r.life, r.end = context.WithCancel(context.Background())
@@ -66,7 +66,7 @@ func (a *Adapter) newRun(ctx context.Context, req agent.Request) (*run, error) {
 	if req.Workspace != nil {
 		r.opts.AddDirs = append(slices.Clone(r.opts.AddDirs), req.Workspace.Root())
 	}
-	r.opts.ForwardSubagentText = true // else nobody hears of the tool calls of subagents of subagents
+	r.opts.ForwardSubagentText = true // else calls of nested subagents are not reported
 	r.session = continueConversation(&r.opts, req)
 	release, err := serveTools(&r.opts, req, func(failed event.ToolResult) { r.calls.Failed(failed) })
 	if err != nil {
@@ -174,7 +174,7 @@ func (r *run) Send(ctx context.Context, prompt string) iter.Seq2[event.Event, er
 
 var errClosed = advice.Wrap(errors.New("claudecode: the conversation is closed"), "open another one; with the last ResumeToken as Request.Resume it goes on")
 
-// occupy takes the only place there is for a prompt.
+// occupy reserves the run for one prompt.
 func (r *run) occupy() error {
 	if !r.busy.TryLock() {
 		return agent.ErrBusy
@@ -186,7 +186,7 @@ func (r *run) occupy() error {
 	return nil
 }
 
-// speak has the CLI work on a prompt.
+// runPrompt has the CLI work on a prompt.
 func (r *run) runPrompt(ctx context.Context, prompt string, yield yieldFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -199,8 +199,8 @@ func (r *run) runPrompt(ctx context.Context, prompt string, yield yieldFunc) {
 	r.normal = r.normal.next()
 }
 
-// settle takes what the CLI says while nobody has asked it anything. A turn that is still under way is
-// ended. It reports whether the CLI has come to rest.
+// settle takes the messages of the CLI between prompts. A turn that is still under way is ended. It reports
+// whether the CLI is idle.
 func (r *run) settle(ctx context.Context, limit time.Duration) (rested bool) {
 	timer := time.NewTimer(limit)
 	defer timer.Stop()
@@ -229,7 +229,7 @@ func (r *run) settle(ctx context.Context, limit time.Duration) (rested bool) {
 	return false
 }
 
-// overhear keeps what was said without a prompt for the next turn, which begins with its init.
+// keepLate keeps messages without a prompt for the next turn, which begins with its init.
 func (r *run) keepLate(next cliOutput, more bool) {
 	if !more || next.refused != nil || next.failed != nil {
 		r.broken = gone(errors.Join(next.refused, next.failed))
@@ -247,7 +247,7 @@ func (r *run) keepLate(next cliOutput, more bool) {
 	}
 }
 
-// tellLate yields what was overheard.
+// yieldLate yields the events that keepLate has kept.
 func (r *run) yieldLate(yield yieldFunc) (goOn bool) {
 	late := r.late
 	r.late = nil

@@ -14,7 +14,7 @@ import (
 
 // SDKToolOptions configures [ToSDKTools]. Nil and the zero value are ready to use.
 type SDKToolOptions struct {
-	// Only tells which tools the model is to have, of those that are there now or added later. Nil
+	// Only selects the tools that the model is to have, of those that are there now or added later. Nil
 	// means all.
 	Only func(t *tool.Tool) bool
 	// AlwaysLoad shows the model all tools from the start, as [tool.WithAlwaysLoad] does for one.
@@ -87,7 +87,7 @@ func (o *SDKToolOptions) convert(t *tool.Tool, run tool.RunFunc) claude.Tool {
 	return s
 }
 
-// annotations tells the CLI the risks. It runs calls of read-only tools beside one another.
+// annotations are the risks for the CLI. It runs calls of read-only tools beside one another.
 func annotations(t *tool.Tool) claude.ToolAnnotations {
 	var a claude.ToolAnnotations
 	risks := t.Risks()

@@ -22,7 +22,7 @@ type SDKServerOptions struct {
 	Name, Version string
 	// Instructions are put into the model's context, under the name of the server.
 	Instructions string
-	// Logger hears of tools that cannot be served. Nil discards.
+	// Logger receives tools that cannot be served. Nil discards.
 	Logger *slog.Logger
 }
 
@@ -70,7 +70,7 @@ func (s *SDKServer) follow() {
 	}
 }
 
-// withholds says that a tool is not served, or that a client has not listed the last change, which may
+// withholds reports whether a tool is not served, or that a client has not listed the last change, which may
 // be about this tool.
 func (s *SDKServer) withholds(name string) bool {
 	s.mu.Lock()
@@ -93,7 +93,7 @@ func (s *SDKServer) refresh() error {
 	s.mu.Lock()
 	s.tools = tools
 	s.mu.Unlock()
-	return s.server.Set(sdk...) // what can still fail is to tell a client
+	return s.server.Set(sdk...) // only the notification of a client can still fail
 }
 
 // Server returns the entry for claude.Options.MCPServers. The key it gets there is the one that tool

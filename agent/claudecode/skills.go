@@ -26,7 +26,7 @@ func skillRule(skills []agent.Skill) []string {
 	return []string{catalogue.Tools().SkillTool}
 }
 
-// checkSkills refuses skills that have no place.
+// checkSkills refuses skills that cannot be stored.
 func (a *Adapter) checkSkills(skills []agent.Skill) error {
 	if len(skills) > 0 && a.isolation == nil && a.base.Spawner != nil {
 		return advice.Wrap(refusal("Skills", "the CLI is started by a Spawner of the caller's, whose home is not ours to write to"),
@@ -36,7 +36,7 @@ func (a *Adapter) checkSkills(skills []agent.Skill) error {
 	for _, s := range skills {
 		switch name := s.Name(); {
 		case name == "" || name == "." || filepath.Base(name) != name || !filepath.IsLocal(name):
-			return refusal("Skills", "%q is no name of a folder", name)
+			return refusal("Skills", "%q is not the name of a folder", name)
 		case seen[name]:
 			return advice.Wrap(refusal("Skills", "there are two skills %q", name), "rename one of them")
 		default:

@@ -161,7 +161,7 @@ func TestSkillsNeedAHomeOfOurs(t *testing.T) {
 	}{
 		"a spawner":     {cli.Options(), agent.Request{Skills: []agent.Skill{skillOf(t, "greet")}}, "Request.Skills: the CLI is started by a Spawner"},
 		"two of a name": {nil, agent.Request{Skills: []agent.Skill{skillOf(t, "greet"), skillOf(t, "greet")}}, `two skills "greet"`},
-		"no folder":     {nil, agent.Request{Skills: []agent.Skill{outside{}}}, `"../x" is no name of a folder`},
+		"no folder":     {nil, agent.Request{Skills: []agent.Skill{outside{}}}, `"../x" is not the name of a folder`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			x.req.Prompt = "go"

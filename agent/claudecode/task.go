@@ -9,7 +9,7 @@ import (
 	"github.com/drover-agents/drover/event"
 )
 
-// The kinds of events that only Claude Code has. Who reads them from JSON gets an [event.Extension].
+// The kinds of events that only Claude Code has. Decoded from JSON, they are an [event.Extension].
 const (
 	KindTask       event.Kind = "claude-code:task"
 	KindCompaction event.Kind = "claude-code:compaction"
@@ -29,7 +29,7 @@ const (
 )
 
 // A Task is something that Claude Code runs beside the conversation, or inside it on behalf of a tool
-// call: a subagent, a shell in the background, a workflow. Fields that a message does not tell are
+// call: a subagent, a shell in the background, a workflow. Fields that a message lacks are
 // empty.
 type Task struct {
 	// ID is the same in all events about the task, and State what happened to it.
@@ -41,7 +41,7 @@ type Task struct {
 	Type         string `json:"taskType,omitzero"`
 	SubagentType string `json:"subagentType,omitzero"`
 	Description  string `json:"description,omitzero"`
-	// Background says that the conversation does not wait for it.
+	// Background is true if the conversation does not wait for it.
 	Background bool `json:"background,omitzero"`
 	// Status is "running", "completed", "failed", "stopped" or "killed".
 	Status string `json:"status,omitzero"`
@@ -59,11 +59,11 @@ type Task struct {
 // EventKind implements [event.Payload].
 func (Task) EventKind() event.Kind { return KindTask }
 
-// A Compaction says that the conversation became too long and was replaced by a summary of itself.
+// A Compaction reports that the conversation became too long and was replaced by its summary.
 type Compaction struct {
 	// Trigger is "auto" or "manual".
 	Trigger string `json:"trigger,omitzero"`
-	// TokensBefore and TokensAfter are the lengths of the conversation. TokensAfter is nil if not told.
+	// TokensBefore and TokensAfter are the lengths of the conversation. TokensAfter is nil if not reported.
 	TokensBefore int   `json:"tokensBefore"`
 	TokensAfter  *int  `json:"tokensAfter,omitempty"`
 	DurationMS   int64 `json:"durationMs,omitzero"`
@@ -72,7 +72,7 @@ type Compaction struct {
 // EventKind implements [event.Payload].
 func (Compaction) EventKind() event.Kind { return KindCompaction }
 
-// A RateLimit says that the account comes near one of its limits, or has reached it.
+// A RateLimit reports that the account is near one of its limits, or has reached it.
 type RateLimit struct {
 	// Status is "allowed_warning" or "rejected".
 	Status string `json:"status"`
@@ -80,20 +80,20 @@ type RateLimit struct {
 	Type string `json:"rateLimitType,omitzero"`
 	// ResetsAt is when the limit resets, in milliseconds since 1970; zero if not reported.
 	ResetsAt int64 `json:"resetsAt,omitzero"`
-	// Utilization is the share that is used; nil if not told.
+	// Utilization is the share that is used; nil if not reported.
 	Utilization *float64 `json:"utilization,omitempty"`
 }
 
 // EventKind implements [event.Payload].
 func (RateLimit) EventKind() event.Kind { return KindRateLimit }
 
-// task tells what happened to a task.
+// task reports an event of a task.
 func (n *normaliser) task(session string, t Task) {
 	n.emit(n.taskPosition(session, t.ToolUseID), t)
 }
 
-// leftTask tells what became of a task that was left behind. The CLI may tell of those of the session's
-// last run before the init: that waits, and says nothing about how far this run has come.
+// leftTask reports the end of a task that was left behind. The CLI may report tasks of the session's last run
+// before the init: such a report waits, and does not count as activity of this run.
 func (n *normaliser) leftTask(session string, t Task) {
 	if n.inited || n.emitted {
 		n.task(session, t)
@@ -103,7 +103,7 @@ func (n *normaliser) leftTask(session string, t Task) {
 	n.emitted = false
 }
 
-// taskPlace is where a task belongs: in the turn of the call that started it.
+// taskPosition is where a task belongs: in the turn of the call that started it.
 func (n *normaliser) taskPosition(session string, call event.CallID) eventPosition {
 	n.setSession(session)
 	at := eventPosition{turn: n.turn}
@@ -136,7 +136,7 @@ func (n *normaliser) taskProgress(m *claude.TaskProgress) {
 	n.task(m.SessionID, t)
 }
 
-// taskUpdated tells of a change. A task may end with this message alone, but mostly the report follows
+// taskUpdated reports a change. A task may end with this message alone, but mostly the report follows
 // it: the end is held until the next message.
 func (n *normaliser) taskUpdated(m *claude.TaskUpdated) {
 	call, known := n.taskCalls[m.TaskID]
@@ -169,7 +169,7 @@ func (n *normaliser) taskNotification(m *claude.TaskNotification) {
 	case known:
 		delete(n.taskCalls, m.TaskID)
 		n.task(m.SessionID, t)
-	default: // its end was told
+	default: // its end was reported
 		t.State = TaskUpdated
 		n.leftTask(m.SessionID, t)
 	}
@@ -187,7 +187,7 @@ func (n *normaliser) heldTask() Task {
 	return t
 }
 
-// flushTask tells of an end that was held, unless next is its report.
+// flushTask reports an end that was held, unless next is its report.
 func (n *normaliser) flushTask(next claude.Message) {
 	if n.ended == nil {
 		return

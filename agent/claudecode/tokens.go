@@ -42,25 +42,25 @@ func (u streamUsage) input() int64 {
 	return max(0, u.Input) + max(0, u.CacheRead) + max(0, u.CacheWrite)
 }
 
-// countTokens adds up what the stream tells of model calls. Their input is told when they begin, and
+// countTokens adds up the tokens of model calls in the stream. Their input is reported when they begin, and
 // mostly again when they end.
 func (n *normaliser) countTokens(at eventPosition, m *claude.StreamEvent) {
 	begins, ends := bytes.Contains(m.Event, []byte(`"message_start"`)), bytes.Contains(m.Event, []byte(`"message_delta"`))
 	if !begins && !ends {
 		return
 	}
-	var told streamTokens
-	if json.Unmarshal(m.Event, &told) != nil {
+	var read streamTokens
+	if json.Unmarshal(m.Event, &read) != nil {
 		return
 	}
 	n.begunInput.Size = rememberedAgents
-	switch told.Type {
+	switch read.Type {
 	case "message_start":
-		n.begunInput.Put(at.parent, told.Message.Usage.input())
+		n.begunInput.Put(at.parent, read.Message.Usage.input())
 	case "message_delta":
 		begun, _ := n.begunInput.Get(at.parent)
-		n.tokens.Input += max(told.Usage.input(), begun)
-		n.tokens.Output += max(0, told.Usage.Output)
+		n.tokens.Input += max(read.Usage.input(), begun)
+		n.tokens.Output += max(0, read.Usage.Output)
 		n.begunInput.Put(at.parent, 0)
 		n.emit(at, n.tokens)
 	}

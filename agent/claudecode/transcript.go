@@ -38,7 +38,7 @@ type transcriptRecorder struct {
 	mirrored bool // copies of the files will come
 	sources  map[string]*sourceLines
 	agents   recent.Map[event.CallID, string] // the subagent that a call runs
-	sessions map[string]bool                  // those that were heard of: one for each conversation that the process has begun
+	sessions map[string]bool                  // all that were named: one for each conversation of the process
 	session  string                           // the last of them
 	streamed recent.Map[string, bool]         // ids of lines that were reported from the stream
 	filed    recent.Map[string, bool]         // ids of lines that were reported from a file
@@ -59,8 +59,8 @@ type sourceLines struct {
 	late []transcriptLine // the file went on without them
 }
 
-func newTranscriptRecorder(tell func(agent.TranscriptLine)) *transcriptRecorder {
-	r := &transcriptRecorder{report: tell, now: time.Now, sources: map[string]*sourceLines{}, sessions: map[string]bool{}}
+func newTranscriptRecorder(report func(agent.TranscriptLine)) *transcriptRecorder {
+	r := &transcriptRecorder{report: report, now: time.Now, sources: map[string]*sourceLines{}, sessions: map[string]bool{}}
 	r.agents.Size, r.counted.Size = rememberedAgents, recordedLines
 	r.streamed.Size, r.filed.Size, r.copied.Size = recordedLines, recordedLines, recordedLines
 	return r
@@ -151,10 +151,10 @@ func sourceOfFile(name string) (source, session string) {
 	return agent.SubagentSource + strings.TrimPrefix(path.Base(below), "agent-"), path.Base(above)
 }
 
-// file reports a line of a file, in the place that it has there.
+// file reports a line of a file, at its position there.
 func (r *transcriptRecorder) file(source, session string, l transcriptLine) {
 	r.noteSession(session)
-	if said, _ := r.streamed.Get(l.ID); said {
+	if streamed, _ := r.streamed.Get(l.ID); streamed {
 		return
 	}
 	lines := r.lines(source)
@@ -192,7 +192,7 @@ func (r *transcriptRecorder) follow(source string) {
 	}
 }
 
-// hold takes a line of the stream. It is reported at once if there is nothing to wait for. inFile says that files
+// hold takes a line of the stream. It is reported at once if there is nothing to wait for. inFile means that files
 // have such lines too.
 func (r *transcriptRecorder) hold(l transcriptLine, inFile bool) {
 	l.Source = agent.MainSource
@@ -216,11 +216,11 @@ func (r *transcriptRecorder) release(source string) {
 	}
 }
 
-// tellSaid reports a line of the stream, unless it was reported before.
+// reportStreamed reports a line of the stream, unless it was reported before.
 func (r *transcriptRecorder) reportStreamed(l transcriptLine) {
 	if l.ID != "" {
-		said, _ := r.streamed.Get(l.ID)
-		if filed, _ := r.filed.Get(l.ID); said || filed {
+		streamed, _ := r.streamed.Get(l.ID)
+		if filed, _ := r.filed.Get(l.ID); streamed || filed {
 			return
 		}
 		r.streamed.Put(l.ID, true)
@@ -228,7 +228,7 @@ func (r *transcriptRecorder) reportStreamed(l transcriptLine) {
 	r.reportLine(l)
 }
 
-// tellLine reports a line. Its parts are found here, so that usage is counted in the order of the reports.
+// reportLine reports a line. Its parts are found here, so that usage is counted in the order of the reports.
 func (r *transcriptRecorder) reportLine(l transcriptLine) {
 	l.Parts = r.parts(l)
 	l.SessionID = cmp.Or(l.SessionID, r.session)

@@ -25,10 +25,9 @@ const (
 	maxTranscriptLine = 256 << 20
 )
 
-// transcriptFiles are the files in which a CLI keeps conversations. What is in them is as true as the agent
-// lets it be, who may be able to write there: nothing is followed out of the folder, and nothing but plain
-// files is opened. So folders that are there when the CLI begins are opened then, before links can be put in
-// their place.
+// transcriptFiles are the files in which a CLI keeps conversations. The agent may be able to write there, so
+// their content is not trusted: no link leads out of the folder, and only plain files are opened. Folders that
+// exist when the CLI begins are opened then, before links can replace them.
 type transcriptFiles struct {
 	dir              string
 	config, projects *os.Root         // nil while they are not there

@@ -12,7 +12,7 @@ import (
 	"github.com/drover-agents/drover/agent"
 )
 
-// A transcriptLine is a line with what has to be known to put it in its place.
+// A transcriptLine is a line with the data that its position needs.
 type transcriptLine struct {
 	agent.TranscriptLine
 	fields
@@ -50,7 +50,7 @@ func (r *transcriptRecorder) parse(raw []byte) transcriptLine {
 	return l
 }
 
-// parts are what a line is made of. The usage of a model call is told with its first line.
+// parts are what a line is made of. The usage of a model call is reported with its first line.
 func (r *transcriptRecorder) parts(l transcriptLine) []agent.TranscriptPart {
 	parts, call := partsOf(l.Raw, l.fields)
 	if usage := call.object("usage"); usage != nil {
@@ -73,7 +73,7 @@ func partsOf(raw json.RawMessage, line fields) (parts []agent.TranscriptPart, ca
 		return messageParts(raw, line, agent.TranscriptUserMessage), nil
 	case "assistant":
 		if line.isTrue("isApiErrorMessage") || line.text("error") != "" {
-			return whole(agent.TranscriptError), nil // what the CLI says in the model's place
+			return whole(agent.TranscriptError), nil // text of the CLI instead of the model
 		}
 		return messageParts(raw, line, agent.TranscriptAssistantMessage), line.object("message")
 	case "system", "result":
@@ -89,7 +89,7 @@ func partsOf(raw json.RawMessage, line fields) (parts []agent.TranscriptPart, ca
 	}
 }
 
-// isFailure reports whether a line tells of something that went wrong.
+// isFailure reports whether a line reports a failure.
 func isFailure(line fields) bool {
 	switch line.text("subtype") {
 	case "api_error", "api_retry", "mirror_error", "session_writes_lost":

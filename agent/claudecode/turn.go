@@ -37,12 +37,12 @@ type turn struct {
 	sent      bool                    // the prompt is on its way
 	ended     bool                    // the CLI has come to rest
 	results   []*claude.ResultMessage // those since the last TurnEnd
-	cancelled bool                    // the CLI says that it did not do what the prompt says
+	cancelled bool                    // the CLI reports that it did not carry out the prompt
 }
 
 type yieldFunc = func(event.Event, error) bool
 
-// stream has the CLI work on the prompt and yields what it tells.
+// stream has the CLI work on the prompt and yields the events.
 func (t *turn) stream(ctx context.Context, yield yieldFunc) {
 	if ctx.Err() != nil || t.stoppedBy(ctx) != nil { // there is nothing to begin
 		t.breakOff(ctx, nil, yield)
@@ -55,15 +55,15 @@ func (t *turn) stream(ctx context.Context, yield yieldFunc) {
 	started, stopped := t.conversation.started, ctx.Done()
 	var timeUp <-chan time.Time
 	for {
-		var told <-chan struct{} // the init comes first, then what was told before it
+		var signal <-chan struct{} // the init comes first, then earlier events
 		if t.normal.inited {
-			told = t.cellEvents.signal
+			signal = t.cellEvents.signal
 			if !t.yieldLate(yield) || !t.yieldCellEvents(yield) {
 				return
 			}
 		}
 		select {
-		case <-told: // it is taken above
+		case <-signal: // they are taken above
 		case <-started:
 			started = nil
 			t.begin()
@@ -88,7 +88,7 @@ func (t *turn) stream(ctx context.Context, yield yieldFunc) {
 	}
 }
 
-// begin sends the prompt to a CLI that has started. Why one has not, it says itself.
+// begin sends the prompt to a CLI that has started. One that has not reports why itself.
 func (t *turn) begin() {
 	if t.conversation.refused == nil {
 		t.sent = true
@@ -100,7 +100,7 @@ func (t *turn) begin() {
 	}
 }
 
-// take yields what has been said, and reports whether the turn is over.
+// take yields the events of the messages so far, and reports whether the turn is over.
 func (t *turn) take(ctx context.Context, next cliOutput, more bool, yield yieldFunc) (over bool) {
 	switch {
 	case next.refused != nil && ctx.Err() == nil:
@@ -199,13 +199,13 @@ func (t *turn) finish(ctx context.Context, e *ending, answer *claude.ResultMessa
 	if err := t.notKept(ctx, e.done.ResumeToken); err != nil {
 		e.done.ResumeToken = ""
 		e.amend(func(end *agent.End) { end.NotStored = err.Error() })
-		if ctx.Err() != nil { // nothing but the done is told then
+		if ctx.Err() != nil { // only the done is reported then
 			e.done.Reason = strings.TrimPrefix(e.done.Reason+"; "+err.Error(), "; ")
 		}
 		t.cellEvents.add(event.Error{Code: codeNotKept, Recoverable: true, Cause: err, Message: err.Error(), Next: advice.Of(err)})
 	}
 	t.session.resumed = e.done.ResumeToken
-	// Nothing but the end is told of a run that was stopped.
+	// Of a stopped run only the end is reported.
 	if ctx.Err() == nil && (!t.yieldLate(yield) || !t.yieldCellEvents(yield)) {
 		return
 	}
@@ -290,12 +290,12 @@ func (t *turn) count(e *ending) {
 	usage := t.cell.Usage()
 	since := usageSince(usage, t.counted)
 	e.describe(GatewayUsage, since)
-	// What the last turn did not tell may be in this one.
+	// Tokens that the last turn did not report may be in this one.
 	e.meter(since, whole.since(tokensOf(t.counted)), aborted.since(t.aborted), !t.uncounted)
 	t.counted, t.aborted = usage, aborted
 }
 
-// catchUp takes what the CLI has said since the last turn, and waits until it has come to rest.
+// catchUp takes the messages since the last turn, and waits until the CLI is idle.
 func (t *turn) catchUp(ctx context.Context) error {
 	if t.broken == nil && !t.conversation.isUp() {
 		return nil

@@ -25,7 +25,7 @@ type usageMeter struct {
 	counted bool // some result had totals by model
 	priced  bool // some result had a cost
 
-	noCache, noThinking, noCost bool // some entry did not tell
+	noCache, noThinking, noCost bool // missing in some entry
 
 	last claude.Totals // the running totals of the last result
 }
@@ -152,7 +152,7 @@ func number(line fields, names ...string) (v float64, there, ok bool) {
 	return v, true, true
 }
 
-// report is what the run used. partial says that something may not have been counted; succeeded, that
+// report is what the run used. partial means that something may not have been counted; succeeded, that
 // the last result was not that of a failure, which may report nothing because it does not know.
 func (u *usageMeter) report(toolUses int, partial, succeeded bool) event.Usage {
 	models, cost := u.totals.Sum().Models, u.costs.Sum().CostUSD
@@ -201,7 +201,7 @@ func (u *usageMeter) tokens(models map[string]claude.ModelUsage, partial bool) *
 	return tokens
 }
 
-// count divides the tokens as far as all entries told the parts.
+// count divides the tokens as far as all entries have the parts.
 func (u *usageMeter) count(m claude.ModelUsage) event.TokenCount {
 	in, read, write := int64(m.InputTokens), int64(m.CacheReadInputTokens), int64(m.CacheCreationInputTokens)
 	out, thinking := int64(m.OutputTokens), int64(m.ThinkingTokens)

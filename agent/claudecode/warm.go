@@ -28,12 +28,12 @@ type waiting struct {
 
 // Warm starts a CLI in its cell, which waits for a request: the next Run or Open with the same one begins with
 // it, many times faster than with another. It is used once; each call prepares one more. Until then it keeps
-// some 150 MB of memory. [Adapter.Close] ends those that nobody has come for.
+// some 150 MB of memory. [Adapter.Close] ends those that were not used.
 //
 // A request is the same if all its fields are but Prompt and RunID: what they point to is the same thing, not
 // an equal one, and there is no function among them. So a CLI only serves the caller it was
 // prepared for. A Runner makes a Host of its own for requests with Permissions: such a run never uses a warm CLI.
-// What is warm has read the environment, and opened the workspace, when Warm was called. A conversation that is
+// A warm CLI has read the environment, and opened the workspace, when Warm was called. A conversation that is
 // resumed cannot be prepared, since it may go on elsewhere until then.
 func (a *Adapter) Warm(ctx context.Context, req agent.Request) error {
 	req = frozen(req)
@@ -55,13 +55,13 @@ func (a *Adapter) Warm(ctx context.Context, req agent.Request) error {
 		err = a.waiting.put(r)
 	}
 	if err != nil {
-		_ = r.Close() // the first error says more
+		_ = r.Close() // the first error is more useful
 	}
 	return err
 }
 
-// WarmUp implements [agent.Warmer]. While it lasts nobody may speak, and nothing is tried once somebody has:
-// what the agent asks the model for then, be it in the background, is meant for the model.
+// WarmUp implements [agent.Warmer]. It excludes prompts, and does nothing after the first
+// prompt: later requests of the agent, also in the background, are meant for the model.
 func (r *run) WarmUp(ctx context.Context) error {
 	if err := r.occupy(); err != nil {
 		return err
@@ -77,7 +77,7 @@ func (r *run) WarmUp(ctx context.Context) error {
 const exerciseTime = 10 * time.Second
 
 // exercise has the CLI do once what it does before and while it asks the model, which is slow the first time.
-// It is asked beside the conversation, which stays empty, and the model does not hear of it. CLIs that cannot
+// It is asked beside the conversation, which stays empty, and does not reach the model. CLIs that cannot
 // do it are slower.
 func (r *run) exercise(ctx context.Context) error {
 	if r.cell == nil {
@@ -109,8 +109,8 @@ func refusedOnly(err error) bool {
 	return err == nil || has[*claude.ControlError](err)
 }
 
-// Close ends the CLIs that wait for a request. From then on nothing can be run. What runs already is not
-// touched, nor are the adapters that [Adapter.In] has made. It may be called twice.
+// Close ends the CLIs that wait for a request. From then on nothing can be run. It does not affect
+// runs that have begun, nor the adapters that [Adapter.In] has made. It may be called twice.
 //
 // Its error also has the last cleanup that failed after a [Adapter.Run], whose done event came before.
 func (a *Adapter) Close() error {
@@ -178,7 +178,7 @@ func (w *waiting) take(ctx context.Context, req agent.Request) (found *run, ende
 	return found, ended, nil
 }
 
-// isReady reports whether the CLI of a run that nobody has spoken to yet is still there.
+// isReady reports whether the CLI of a run without a prompt is still there.
 func (r *run) isReady() bool {
 	r.busy.Lock()
 	defer r.busy.Unlock()
@@ -191,7 +191,7 @@ func sameRequest(a, b agent.Request) bool {
 	return same(reflect.ValueOf(a), reflect.ValueOf(b))
 }
 
-// same is equality that follows no pointer. Functions are never the same, since nobody can tell.
+// same is equality that follows no pointer. Functions are never the same: they are not comparable.
 func same(a, b reflect.Value) bool {
 	if a.Kind() != b.Kind() {
 		return false
@@ -261,7 +261,7 @@ func owned(v reflect.Value) reflect.Value {
 		own := reflect.New(v.Type()).Elem()
 		own.Set(v)
 		for i := range v.NumField() {
-			if own.Field(i).CanSet() { // what is not exported nobody changes
+			if own.Field(i).CanSet() { // unexported fields are not changed
 				own.Field(i).Set(owned(v.Field(i)))
 			}
 		}

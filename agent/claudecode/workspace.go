@@ -54,11 +54,11 @@ type WorkspaceOptions struct {
 type WorkspaceBinding struct{ calls *agent.Ledger }
 
 // BindWorkspace makes every call of the CLI that may change files a transaction of the workspace: one that fails
-// leaves the files as they were before it, and the model is told which were put back. To that end a call
+// leaves the files as they were before it, and the model reads which were restored. To that end a call
 // whose paths are not known, such as a command, is held until no other is at work, and nothing runs in
 // the background. Bind it after everything else that has hooks: a call that those deny never begins.
 //
-// Calls that only have others made in their name, by subagents and skills, are no transactions; those that
+// Calls that only have others made in their name, by subagents and skills, are not transactions; those that
 // they make are. Tools that change nothing, by the catalogue, are left alone.
 //
 // Give each message of the run to [WorkspaceBinding.Saw], and call [WorkspaceBinding.End] at its end: a call that a
@@ -77,7 +77,7 @@ func BindWorkspace(o *claude.Options, w *workspace.Workspace, opts *WorkspaceOpt
 	return &WorkspaceBinding{l}, bindCalls(o, agent.Request{Settings: agent.Settings{Workspace: w}}, l)
 }
 
-// Saw has the binding know of a message of the run.
+// Saw passes a message of the run to the binding.
 func (b *WorkspaceBinding) Saw(m claude.Message) { endOfCalls(b.calls, m) }
 
 // End rolls back the calls that have not ended. Call it when nothing of the run is left that could write.

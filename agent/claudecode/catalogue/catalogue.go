@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package catalogue says what is known of the tools of Claude Code. It is apart from the adapter so that
+// Package catalogue has what is known of the tools of Claude Code. It is apart from the adapter so that
 // programs and tests which only judge calls need not link it.
 package catalogue
 
@@ -39,7 +39,7 @@ const (
 // byWorktree is what a tool needs that makes a worktree.
 const byWorktree = tool.FileWrite | tool.ShellExecute
 
-// worktree is what the call of a subagent needs that gets a place of its own: that is a worktree.
+// worktree is what the call of a subagent needs that gets a worktree of its own.
 func worktree(input json.RawMessage) (tool.Risk, tool.Capability) {
 	var in struct{ Isolation any }
 	if json.Unmarshal(input, &in) == nil && in.Isolation == nil {
@@ -104,7 +104,7 @@ var natives = []tool.Native{
 	// A message may reach a session that this gate does not watch, even on another machine.
 	{Name: "SendMessage", Risk: mutates, Needs: tool.NetworkAccess},
 
-	// Agents. What they do is judged call by call, as the main agent's calls are.
+	// Agents. Their work is judged call by call, as the main agent's calls are.
 	{Name: "Agent", Risk: harmless, More: worktree, Fields: subagents, Caller: true},
 	{Name: "Task", Risk: harmless, More: worktree, Fields: subagents, Caller: true},
 	{Name: "AgentTool", Risk: harmless, More: worktree, Fields: subagents, Caller: true},
@@ -146,7 +146,7 @@ var natives = []tool.Native{
 	{Name: "TaskUpdate", Risk: harmless, Effect: changedStep},
 	{Name: "ToolSearch", Risk: harmless, Plumbing: true},
 	{Name: "MCPSearch", Risk: harmless},
-	{Name: "DeferredToolPlaceholder", Risk: harmless}, // stands for tools that are not loaded yet
+	{Name: "DeferredToolPlaceholder", Risk: harmless}, // replaces tools that are not loaded yet
 	{Name: "StructuredOutput", Risk: harmless, Plumbing: true},
 	{Name: "ReportFindings", Risk: harmless},
 	{Name: "ProposeGoal", Risk: harmless},

@@ -37,7 +37,7 @@ type Finding struct {
 	// Bedrock is set in ModeBedrock.
 	Bedrock *BedrockConfig
 	// Notes are what else was seen on the way: a settings file that is not JSON, a credential that
-	// stands behind this one.
+	// is behind this one.
 	Notes []string
 
 	// Pointers, since package fmt prints fields that it cannot ask for their methods.

@@ -19,11 +19,11 @@ import (
 )
 
 // Authenticate finds how a run with this isolation pays for the model, in this order: APIKey; Bedrock; a key, a token or
-// a login token in the environment; the key helper of the host's claude; its stored login, if Auth says
+// a login token in the environment; the key helper of the host's claude; its stored login, if Auth allows
 // so. A variable of this process counts before the same one in the host's settings. Vertex and Foundry
 // are refused. The error is an [*isolation.AuthError].
 //
-// Nothing is asked over the network, no helper is run, and the stored login is opened only if Auth says
+// It makes no network request and runs no helper. It opens the stored login only if Auth allows
 // so.
 func Authenticate(i *isolation.Isolation) (*Finding, error) {
 	if only := i.Auth.Only; i.APIKey != "" && only != "" && only != ModeExplicitKey {
@@ -128,7 +128,7 @@ func (f *Finding) lookup(name string) (value string, there bool) {
 }
 
 // isOn reads a switch as the CLI does. A switch of this process that is set to something else is off,
-// whatever the settings say.
+// in spite of the settings.
 func (s *search) isOn(name string) (bool, Source) {
 	value, source := s.variable(name)
 	switch strings.ToLower(strings.TrimSpace(value)) {
@@ -167,7 +167,7 @@ func (s *search) bedrock() (*Finding, error) {
 	return s.found("ANTHROPIC_BEDROCK_BASE_URL", &Finding{Source: config.Source, Name: "CLAUDE_CODE_USE_BEDROCK", Bedrock: config})
 }
 
-// unsupported refuses the services that the gateway cannot speak to, by name.
+// unsupported refuses, by name, the services that the gateway does not support.
 func (s *search) unsupported() (*Finding, error) {
 	for _, cloud := range []struct{ variable, name string }{
 		{"CLAUDE_CODE_USE_VERTEX", "Google Vertex AI"},
@@ -175,7 +175,7 @@ func (s *search) unsupported() (*Finding, error) {
 	} {
 		if on, source := s.isOn(cloud.variable); on {
 			return nil, &isolation.AuthError{
-				Reason: fmt.Sprintf("%s is on (%s), and the gateway does not speak with %s", cloud.variable, source, cloud.name),
+				Reason: fmt.Sprintf("%s is on (%s), and the gateway does not support %s", cloud.variable, source, cloud.name),
 				Fixes: []string{
 					fmt.Sprintf("set %s=0 and ANTHROPIC_API_KEY, or CLAUDE_CODE_USE_BEDROCK=1 with AWS_REGION", cloud.variable),
 					"or set Isolation.APIKey, or an Isolation.Upstream of your own",
@@ -206,7 +206,7 @@ func (s *search) found(addressVariable string, f *Finding) (*Finding, error) {
 		parsed, err := url.Parse(address)
 		if err != nil || parsed.User != nil || parsed.Host == "" || parsed.Scheme != "http" && parsed.Scheme != "https" {
 			return nil, &isolation.AuthError{
-				Reason: fmt.Sprintf("%s (%s) is no address of a service", addressVariable, source),
+				Reason: fmt.Sprintf("%s (%s) is not the address of a service", addressVariable, source),
 				Fixes:  []string{"set it to one such as https://gateway.example.com, without a user and a password in it"},
 			}
 		}
@@ -223,7 +223,7 @@ func (s *search) found(addressVariable string, f *Finding) (*Finding, error) {
 // secretVariables are the variables with a credential for Anthropic's API, in order.
 var secretVariables = []string{"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN"}
 
-// badSecret says what is wrong with a secret that has to go into a header, or "". It does not repeat it.
+// badSecret is the fault of a secret that has to go into a header, or "". It does not contain the secret.
 func badSecret(secret string) string {
 	switch {
 	case strings.TrimSpace(secret) == "":

@@ -25,7 +25,7 @@ func checkOptions(level isolation.Level, o *claude.Options) error {
 			refuse("User", "is chosen by the "+level.String(), "leave it out")
 		}
 		for _, field := range sandboxSettings(o) {
-			refuse(field, "has settings of the CLI's own sandbox, which would take the place of the cell's", "use isolation.Sandbox and isolation.NetworkPolicy")
+			refuse(field, "has settings of the CLI's own sandbox, which would replace those of the cell", "use isolation.Sandbox and isolation.NetworkPolicy")
 		}
 		if o.Sandbox != nil {
 			refuse("Sandbox", "is the CLI's own, which breaks inside of a cell", "use isolation.Sandbox, whose field Nested asks for it")

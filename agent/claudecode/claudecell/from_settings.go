@@ -53,7 +53,7 @@ func value[T any](pointer *T, byDefault T) T {
 	return *pointer
 }
 
-// leftOver is the name of a setting that FromSettings has no place for, or "".
+// leftOver is the name of a setting that FromSettings cannot map, or "".
 func leftOver(s claude.Sandbox) string {
 	s.Enabled, s.AutoAllowBashIfSandboxed, s.AllowUnsandboxedCommands, s.ExcludedCommands = nil, nil, nil, nil
 	s.EnableWeakerNestedSandbox = nil

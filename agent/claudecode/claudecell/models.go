@@ -52,7 +52,7 @@ var regionPrefixes = []struct{ prefix, regions string }{
 }
 
 // ModelFor is the model for a run that names none, in the form that its authentication needs. An
-// authentication that cannot be found is Anthropic's: the run will say what is wrong with it.
+// authentication that cannot be found is Anthropic's: the run reports the problem.
 func ModelFor(i *isolation.Isolation) string {
 	found, err := Authenticate(i)
 	if err != nil || found.Bedrock == nil {
@@ -72,7 +72,7 @@ func SupportedBedrockModels() map[string]string {
 }
 
 // ToBedrockModelID is the id of a model at Bedrock, in the form for the region; an empty or unknown
-// region means the United States. What is an id already, or not known, comes back unchanged.
+// region means the United States. An id, or an unknown name, is returned unchanged.
 func ToBedrockModelID(name, region string) string {
 	id, known := bedrockModels[name]
 	if !known {
@@ -91,7 +91,7 @@ func regionPrefix(region string) string {
 }
 
 // ToAnthropicModelName is the name of a model at Anthropic, from its id at Bedrock with or without the
-// prefix of a region. What is not known comes back unchanged.
+// prefix of a region. An unknown id is returned unchanged.
 func ToAnthropicModelName(id string) string {
 	bare := id
 	for _, p := range regionPrefixes {

@@ -27,7 +27,7 @@ func settingsFor(o HomeOptions) *claude.SettingsDocument {
 	return &claude.SettingsDocument{
 		Permissions:           s.permissions(),
 		Sandbox:               s.claudeSandbox(),
-		SkipWebFetchPreflight: true, // the host it would ask is not on anybody's list
+		SkipWebFetchPreflight: true, // the host it would ask is on no allow-list
 	}
 }
 
@@ -115,7 +115,7 @@ func (s *settingsBuilder) files() *claude.SandboxFilesystem {
 		return f // the host's home is not there
 	}
 	f.DenyRead = []string{s.HostHome}
-	needed := slices.Concat([]string{s.Workspace, s.dir, s.CLI}, s.AddDirs) // whatever the sandbox says
+	needed := slices.Concat([]string{s.Workspace, s.dir, s.CLI}, s.AddDirs) // in spite of the sandbox settings
 	needed = slices.DeleteFunc(needed, func(path string) bool { return path == "" })
 	f.AllowRead = slices.Concat(needed, s.sandbox.Writable(s.Workspace), s.sandbox.Readable(s.Workspace))
 	return f

@@ -45,7 +45,7 @@ var replaced = []string{
 	"DISABLE_AUTOUPDATER", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "CLAUDE_CODE_DISABLE_AUTO_MEMORY",
 }
 
-// choosesModel reports whether a variable says which model is used, and nothing else.
+// choosesModel reports whether a variable only selects a model.
 func choosesModel(name string) bool {
 	return name == "ANTHROPIC_BETAS" || strings.HasPrefix(name, "ANTHROPIC_") && strings.HasSuffix(name, "_MODEL")
 }

@@ -41,7 +41,7 @@ func TestDoctorOnCredentials(t *testing.T) {
 			State: stateOK, Source: "CLAUDE_CODE_USE_BEDROCK", Detail: "Amazon Bedrock in eu-central-1 (CLAUDE_CODE_USE_BEDROCK), whose own credentials are not checked",
 		}},
 		{name: "a cloud that the gateway does not speak with", env: map[string]string{"CLAUDE_CODE_USE_VERTEX": "True", key: "x"}, want: Check{
-			State: stateBroken, Detail: "CLAUDE_CODE_USE_VERTEX is on (shell), and the gateway does not speak with Google Vertex AI",
+			State: stateBroken, Detail: "CLAUDE_CODE_USE_VERTEX is on (shell), and the gateway does not support Google Vertex AI",
 			Fix: []string{"set CLAUDE_CODE_USE_VERTEX=0 and ANTHROPIC_API_KEY, or CLAUDE_CODE_USE_BEDROCK=1 with AWS_REGION"},
 		}},
 		{name: "cloud switched off", env: map[string]string{"CLAUDE_CODE_USE_BEDROCK": "0", key: "x"}, want: Check{State: stateOK, Source: key, Detail: "ANTHROPIC_API_KEY is set"}},
