@@ -27,7 +27,7 @@ const (
 	// PhaseResponse: what came back is not an answer that can be used.
 	PhaseResponse Phase = "response"
 	// PhaseTool: the tools of the prompt could not be given to the agent, or hidden sections were opened
-	// without end. A call that fails is no error of the evaluation: the model reads it.
+	// without end. A failed call is not an error of the evaluation: the model reads it.
 	PhaseTool Phase = "tool"
 	// PhaseBudget: the budget is spent.
 	PhaseBudget Phase = "budget"

@@ -305,7 +305,7 @@ func (e TranscriptEntry) line() ([]byte, error) {
 }
 
 // ReadTranscript yields the entries that [Transcript.WriteTo], or [TranscriptOptions].File, has written. A
-// line that is no entry yields an error, and reading goes on behind it; the error of r is the last pair.
+// line that is not an entry yields an error, and reading continues after it; the error of r is the last pair.
 func ReadTranscript(r io.Reader) iter.Seq2[TranscriptEntry, error] {
 	return func(yield func(TranscriptEntry, error) bool) {
 		in := lines.NewReader(r, 0)
@@ -336,7 +336,7 @@ func ReadTranscript(r io.Reader) iter.Seq2[TranscriptEntry, error] {
 	}
 }
 
-var errNoEntry = errors.New("it is no entry")
+var errNoEntry = errors.New("not an entry")
 
 func parseEntry(line []byte) (TranscriptEntry, error) {
 	var e TranscriptEntry

@@ -10,10 +10,10 @@
 //     early, ends twice, goes on after the end, or does not end.
 //   - Events are numbered from 1 without gaps, and carry the run, the agent and the role.
 //   - The decision about a tool call is between its tool_use and its tool_result.
-//   - Once the context has ended, the next event is the done, within [RunnerOptions.DrainTimeout]. What
-//     else there was is dropped, and counted in the done under [DroppedEvents].
-//   - When the loop over the stream is over, however it ended, the adapter is done too, and what it had
-//     started is gone; only an adapter that does not return is waited for no longer than
+//   - Once the context has ended, the next event is the done, within [RunnerOptions.DrainTimeout]. Other
+//     events are dropped, and counted in the done under [DroppedEvents].
+//   - When the loop over the stream is over, however it ended, the adapter has ended too, with all
+//     its processes; only an adapter that does not return is abandoned after
 //     [RunnerOptions.CloseTimeout].
 //   - A slow reader loses no events. A reader that waits makes the Runner stop reading from the
 //     adapter once 256 events are waiting; decisions about tool calls never wait for a reader.

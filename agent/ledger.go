@@ -308,7 +308,7 @@ func (l *Ledger) Result(ctx context.Context, id event.CallID, failed bool) {
 	l.endBy(ctx, event.ToolCall{ID: id}, endByResult, failed)
 }
 
-// EndBatch ends calls that can no longer be made or end. Those that have not ended have failed.
+// EndBatch ends calls that can no longer be made or end. Calls that have not ended have failed.
 func (l *Ledger) EndBatch(ctx context.Context, calls ...event.ToolCall) (note string) {
 	var texts []string
 	for _, call := range calls {

@@ -111,7 +111,7 @@ func (l *Ledger) start(r *Record, w *workspace.Workspace, open *transaction, cal
 	return open.err
 }
 
-// takeTx takes the transaction out of a record, or nil. One that still waits for its turn gives up.
+// takeTx takes the transaction out of a record, or nil. A transaction that still waits for its turn is cancelled.
 func (l *Ledger) takeTx(r *Record) *workspace.Tx {
 	l.mu.Lock()
 	open := r.tx

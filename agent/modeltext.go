@@ -18,6 +18,6 @@ func invalidRewrite(tool string) string {
 	return fmt.Sprintf("call rejected: a hook replaced the input of %s by a value that is not a JSON object. Continue without this call.", tool)
 }
 
-func noCheckpoint(reason string) string {
-	return fmt.Sprintf("call rejected: no checkpoint could be taken: %s. Make the call again; if it is rejected again, continue without it.", reason)
+func noCheckpoint(cause error) string {
+	return fmt.Sprintf("call rejected: no checkpoint could be taken: %v. Make the call again; if it is rejected again, continue without it.", cause)
 }

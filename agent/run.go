@@ -227,8 +227,8 @@ func (x *run) fail(now situation, yield yieldFunc) {
 	}
 }
 
-// interrupted is the done of a run that was stopped before it yielded one itself. What was to be resumed
-// still can be.
+// interrupted is the done of a run that was stopped before it yielded one itself. The token
+// of the request stays valid.
 func (x *run) interrupted(now situation) event.Event {
 	reason := context.Cause(x.ctx).Error()
 	return x.made(event.Done{Status: event.DoneInterrupted, Reason: reason, ResumeToken: x.req.Resume}, now)

@@ -36,7 +36,7 @@ type Skill interface {
 	// Name is the name of the folder, and the one that the agent knows the skill by.
 	Name() string
 	// WriteIn writes the folder NAME into root, and nothing outside of it: an agent that works already may have
-	// put links there. One that is there with the same content is no error.
+	// put links there. An existing skill with the same content is not an error.
 	WriteIn(root *os.Root) error
 }
 

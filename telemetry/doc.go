@@ -14,7 +14,7 @@
 //	        chat ...
 //	        execute_tool Read
 //
-// No attribute has texts of the user, the model or the tools unless [Options.Content] is set, and neither
+// Texts of the user, the model and the tools are in no attribute unless [Options.Content] is set, and neither
 // is the text of an error, which may quote them.
 //
 // A run belongs to one goroutine: nothing here may be called by two at once. No goroutine is started.

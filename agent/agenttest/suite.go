@@ -80,7 +80,7 @@ var checks = []struct {
 	{"it does not begin when the context has ended", false, endsBeforeBegin},
 	{"its runs do not disturb each other", false, runsConcurrently},
 	{"it asks its host about every tool call", false, asksHost},
-	{"it refuses permissions that nobody enforces", false, refusesPermissions},
+	{"it refuses permissions that no host enforces", false, refusesPermissions},
 	{"it can be made and asked where its agent is missing", true, reportsMissing},
 	{"a run without the agent yields one error and no event", true, failsMissing},
 }

@@ -90,7 +90,7 @@ func permitted(r *Run, call event.ToolCall) (input json.RawMessage, err error) {
 	case d.Input == nil:
 		return call.Input, nil
 	case !json.Valid(d.Input):
-		return nil, errors.New("the host replaced the input by something that is no JSON")
+		return nil, errors.New("the host replaced the input by a value that is not JSON")
 	}
 	return d.Input, nil
 }

@@ -28,7 +28,7 @@ func bind(o *claude.Options, req agent.Request) error {
 	}
 }
 
-// bindDecider has a host decide that is no gate.
+// bindDecider binds a host that is not a gate.
 func bindDecider(o *claude.Options, host agent.Host) error {
 	if err := o.RequireHooks(); err != nil {
 		return err

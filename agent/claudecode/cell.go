@@ -66,7 +66,7 @@ func (r *run) enter(ctx context.Context, req agent.Request) error {
 	}
 	r.cell = cell
 	if req.Host != nil && cell.Level() != isolation.LevelCell {
-		avoidRootBypass(&r.opts) // in a cell the CLI is no root
+		avoidRootBypass(&r.opts) // in a cell the CLI is not root
 	}
 	return nil
 }
@@ -146,8 +146,8 @@ func (e *ending) limit(err error) {
 	e.partial()
 }
 
-// GatewayUsage is the key in the metadata of the done event under which the gateway's own count of the
-// run stands, as a gateway.Usage. The event's usage has the same tokens and cost.
+// GatewayUsage is the key in the metadata of the done event that has the gateway's own count of the
+// run, as a gateway.Usage. The event's usage has the same tokens and cost.
 const GatewayUsage = "gatewayUsage"
 
 // describe adds something to the metadata of the done event.

@@ -18,7 +18,7 @@ const UsageDiffers = "usageDiffers"
 // A UsageDifference has the two counts of a run that do not agree. In tokens: the CLI reports less than the
 // answers that came to their end, as when a command in the cell called the model by itself; or more than all
 // that has passed the gateway; or the agent went away from a call, whose cost only the gateway knows. Another answer
-// that was cut may be in the CLI's count or not, and is no difference. In dollars: the tokens agree, all models
+// that was cut may be in the CLI's count or not, and is not a difference. In dollars: the tokens agree, all models
 // have a price, and the costs are more than one in a hundred apart. A run of which the CLI's own count is
 // partial, or missing, is not compared.
 type UsageDifference struct {
@@ -39,20 +39,20 @@ type UsageDifference struct {
 // has more details. Whole is the part in answers that came to their end, aborted that in calls which the agent has
 // left. If comparable is false, the CLI's count may include tokens of an earlier turn.
 func (e *ending) meter(counted gateway.Usage, whole, aborted Tokens, comparable bool) {
-	said, all := e.done.Usage, tokensOf(counted)
-	complete := said.Tokens != nil && said.Tokens.Coverage == event.CoverageComplete
+	own, all := e.done.Usage, tokensOf(counted)
+	complete := own.Tokens != nil && own.Tokens.Coverage == event.CoverageComplete
 	var cli Tokens
-	if said.Tokens != nil {
-		cli = Tokens{said.Tokens.Totals.Input.Total, said.Tokens.Totals.Output.Total}
+	if own.Tokens != nil {
+		cli = Tokens{own.Tokens.Totals.Input.Total, own.Tokens.Totals.Output.Total}
 	}
-	sameCost := len(counted.Unpriced) > 0 || math.Abs(said.TotalCostUSD()-counted.Total.USD) <= costTolerance*counted.Total.USD
+	sameCost := len(counted.Unpriced) > 0 || math.Abs(own.TotalCostUSD()-counted.Total.USD) <= costTolerance*counted.Total.USD
 	if complete && comparable {
 		if cli == all && sameCost && aborted == (Tokens{}) {
 			return
 		}
 		if cli == all || aborted != (Tokens{}) || !cli.within(whole, all) {
 			e.describe(UsageDiffers, UsageDifference{
-				CLI: cli, Gateway: all, Whole: whole, Aborted: aborted, CLIUSD: said.TotalCostUSD(), GatewayUSD: counted.Total.USD,
+				CLI: cli, Gateway: all, Whole: whole, Aborted: aborted, CLIUSD: own.TotalCostUSD(), GatewayUSD: counted.Total.USD,
 			})
 		}
 	}
@@ -69,8 +69,8 @@ func (e *ending) meter(counted gateway.Usage, whole, aborted Tokens, comparable 
 		return
 	}
 	e.done.Usage.Tokens, e.done.Usage.Cost = tokens, costOf(counted.Total.USD)
-	if len(counted.Unpriced) > 0 && said.TotalCostUSD() > counted.Total.USD {
-		e.done.Usage.Cost = said.Cost // the gateway does not know better
+	if len(counted.Unpriced) > 0 && own.TotalCostUSD() > counted.Total.USD {
+		e.done.Usage.Cost = own.Cost // the gateway does not know better
 	}
 }
 

@@ -134,7 +134,7 @@ func (c *conversation) order(do func(*claude.Client)) {
 	})
 }
 
-// send gives a CLI that is up a prompt. One that does not take it is closed.
+// send sends a prompt to a started CLI. A CLI that does not take it is closed.
 func (c *conversation) send(prompt string) {
 	c.order(func(client *claude.Client) {
 		if err := client.Send(c.left, claude.Text(prompt)); err != nil {
@@ -144,7 +144,7 @@ func (c *conversation) send(prompt string) {
 	})
 }
 
-// interrupt asks the CLI to end its turn. One that does not answer is closed sooner or later.
+// interrupt asks the CLI to end its turn. A CLI that does not answer is closed later.
 func (c *conversation) interrupt() {
 	c.order(func(client *claude.Client) {
 		ctx, cancel := context.WithTimeout(c.left, patience)

@@ -38,7 +38,7 @@ func (n *normaliser) done(end *claude.TurnEnd) []event.Event {
 	d.Duration = cmp.Or(m.Duration, loose.duration(), n.elapsed()) // the CLI's measurement, or else ours
 	err := end.Err()
 	switch d.Status {
-	case event.DoneSuccess: // a result without a subtype is no failure to us, other than to the client
+	case event.DoneSuccess: // a result without a subtype is a success here, unlike in the client
 		if !errors.Is(err, claude.ErrStructuredOutput) {
 			err = nil
 		} else {

@@ -112,7 +112,7 @@ func (a *Adapter) requiredAsk(o claude.Options) *requiredAsk {
 		p.model = model
 	}
 	if i := a.isolation; i != nil {
-		p.maxTokens, _ = strconv.ParseInt(i.Env[maxTokensVariable], 10, 64) // what is no number the CLI ignores too
+		p.maxTokens, _ = strconv.ParseInt(i.Env[maxTokensVariable], 10, 64) // the CLI ignores other values too
 	}
 	return p
 }

@@ -35,7 +35,7 @@ func (e *ending) fail(code string, cause error) {
 }
 
 // interrupt makes it the ending of a run that was stopped, unless it had come to an end of its own
-// before. An error is no such end: it is how stopped turns end. Nor is the success of a command of the
+// before. An error is not such an end: it is how stopped turns end. Nor is the success of a command of the
 // CLI, such as /compact, that was cancelled.
 func (e *ending) interrupt(cause error, cancelled bool) {
 	switch {

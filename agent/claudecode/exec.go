@@ -16,8 +16,8 @@ import (
 
 var _ agent.Executor = (*Adapter)(nil)
 
-// Exec implements [agent.Executor]: a second cell over the same folder; see [isolation.Isolation.Exec]. What
-// the command writes there stays. It is no call of the agent's, so that no checkpoint is made for it.
+// Exec implements [agent.Executor]: a second cell over the same folder; see [isolation.Isolation.Exec]. Files
+// that the command writes there stay. It is not a call of the agent, so it has no checkpoint.
 //
 // It is refused where a Spawner of the caller isolates the CLI: the protection of that Spawner is unknown.
 func (a *Adapter) Exec(ctx context.Context, req agent.Request, argv []string) (guard.Executed, error) {

@@ -175,7 +175,7 @@ func (h *hooked) batchEnded(ctx context.Context, _ *claude.PostToolBatchInput) (
 	return nil, nil
 }
 
-// subagentStarted reports a subagent. Those that the CLI uses for itself have no type.
+// subagentStarted reports a subagent. Subagents that the CLI uses for itself have no type.
 func (h *hooked) subagentStarted(ctx context.Context, in *claude.SubagentStartInput) (*claude.SubagentStartOutput, error) {
 	if in.AgentType != "" {
 		h.notify("SubagentStarted", func() { h.SubagentStarted(ctx, agent.Subagent{ID: in.AgentID, Type: in.AgentType}) })

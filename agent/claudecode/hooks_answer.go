@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/agent"
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/event"

@@ -94,7 +94,7 @@ func deltaText(raw json.RawMessage) string {
 
 // textOf is the string that raw is, or nothing.
 func textOf(raw json.RawMessage) (s string) {
-	_ = json.Unmarshal(raw, &s) // what is no text leaves it empty
+	_ = json.Unmarshal(raw, &s) // another type leaves it empty
 	return s
 }
 

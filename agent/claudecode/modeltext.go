@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/guard"
@@ -47,13 +48,13 @@ func denial(err error) string {
 	case errors.Is(err, guard.ErrBudgetExhausted):
 		return "Budget exhausted"
 	}
-	return err.Error()
+	return advice.Text(err)
 }
 
 func answerCheckFailed(err error) string {
-	return fmt.Sprintf("The answer is not accepted because its check failed: %v\nGive the answer again.", err)
+	return fmt.Sprintf("The answer is not accepted because its check failed: %s\nGive the answer again.", advice.Text(err))
 }
 
 func stopCheckFailed(err error) string {
-	return fmt.Sprintf("The completion check failed: %v\nReview your work, finish what is missing, then stop again.", err)
+	return fmt.Sprintf("The completion check failed: %s\nReview your work, finish what is missing, then stop again.", advice.Text(err))
 }

@@ -18,7 +18,7 @@ import (
 
 const unknownTool = "unknown_tool"
 
-// synthetic is the model of messages that the CLI wrote itself. They are no model call.
+// synthetic is the model of messages that the CLI wrote itself. They are not model calls.
 const synthetic = "<synthetic>"
 
 // assistant reports a line of the model. Each line has one block of the answer; the lines of one

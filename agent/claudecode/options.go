@@ -133,7 +133,7 @@ var efforts = map[string]claude.Effort{
 // subagents. It is also the name of the setting.
 const ultracode = "ultracode"
 
-// The words that are no effort of the CLI: one switches thinking off, which newer models refuse, the other leaves
+// The words that are not efforts of the CLI: one switches thinking off, which newer models refuse, the other leaves
 // everything to the CLI.
 const (
 	effortOff     = "off"

@@ -36,7 +36,7 @@ func denyOwnFiles(home func() string) claude.Hook {
 
 // isOwnFile reports whether the CLI would read its configuration from a file that a tool names: one in the home of
 // the run, or the schedule in the working directory. The name of the home is random, so a link that an earlier run
-// left cannot lead there. Plans and temporary files are in the home too, and are no configuration.
+// left cannot lead there. Plans and temporary files are in the home too, and are not configuration.
 func isOwnFile(name, home string) bool {
 	// The CLI trims a path and replaces a tilde in the same way.
 	name = filepath.ToSlash(strings.TrimFunc(name, func(r rune) bool { return unicode.IsSpace(r) || r == '\ufeff' }))

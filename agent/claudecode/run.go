@@ -99,8 +99,8 @@ func (r *run) bindAll(ctx context.Context, req agent.Request) error {
 	return bindCalls(&r.opts, req, r.calls)
 }
 
-// start begins a run: its cell is made, and the CLI is starting when it returns. If ctx has ended there is
-// nothing to start, which is no error.
+// start begins a run: its cell is made, and the CLI is starting when it returns. If ctx has ended it
+// starts no CLI, which is not an error.
 func (a *Adapter) start(ctx context.Context, req agent.Request) (*run, error) {
 	asked := req
 	req = a.withDefaults(req)

@@ -62,8 +62,8 @@ func NewSDKServer(from tool.Set, opts *SDKServerOptions) (*SDKServer, error) {
 	return s, nil
 }
 
-// follow takes over a change of the registry. A set of tools that cannot be served leaves the last
-// one that could in place.
+// follow takes over a change of the registry. If the new set of tools cannot be served, the last
+// one stays.
 func (s *SDKServer) follow() {
 	if err := s.refresh(); err != nil {
 		s.opts.Logger.Error("the changed tools cannot be served; the last ones stay", "error", err)

@@ -64,8 +64,8 @@ func withSkills(i *isolation.Isolation, skills []agent.Skill) *isolation.Isolati
 	return &own
 }
 
-// writeSkills writes skills into a home. An agent that works there already can put links in the place of
-// folders, which lead elsewhere out here: nothing is followed out of the home.
+// writeSkills writes skills into a home. An agent that works there already can replace folders
+// by links, so no link out of the home is followed.
 func writeSkills(h *isolation.Home, skills []agent.Skill) error {
 	dir, err := skillsDir(h)
 	if err != nil {

@@ -27,7 +27,7 @@ import (
 //
 // Most lines come twice. A message of the stream lacks something of the line in the file, such as the tokens that
 // were used in the end; and each of the two has lines that the other lacks. So a message is held until its copy from
-// the file comes, which is reported in its place, followed by the messages behind it. By the end of a turn all
+// the file comes, which is reported instead, followed by the messages behind it. By the end of a turn all
 // copies have come; messages that are still held are reported without one.
 type transcriptRecorder struct {
 	report func(agent.TranscriptLine)

@@ -31,11 +31,11 @@ func (f fields) isTrue(name string) bool { return string(bytes.TrimSpace(f[name]
 
 func objectOf(raw json.RawMessage) fields {
 	var f fields
-	_ = json.Unmarshal(raw, &f) // what is no object has no fields
+	_ = json.Unmarshal(raw, &f) // another type has no fields
 	return f
 }
 
-// parse reads a line into memory of its own. One that is no JSON is kept as a text.
+// parse reads a line into memory of its own. A line that is not JSON is kept as text.
 func (r *transcriptRecorder) parse(raw []byte) transcriptLine {
 	raw = bytes.Clone(raw)
 	if !json.Valid(raw) {

@@ -88,7 +88,7 @@ func (t *turn) stream(ctx context.Context, yield yieldFunc) {
 	}
 }
 
-// begin sends the prompt to a CLI that has started. One that has not reports why itself.
+// begin sends the prompt to a CLI that has started. A CLI that has not started reports why itself.
 func (t *turn) begin() {
 	if t.conversation.refused == nil {
 		t.sent = true
@@ -254,7 +254,7 @@ func (t *turn) modelStopReason(ctx context.Context) string {
 // codeNotKept is the error of a run whose conversation could not be stored.
 const codeNotKept = "CONVERSATION_NOT_KEPT"
 
-// storeTime is how long the store may take for the end of a turn. One that refuses is asked again for a second.
+// storeTime is how long the store may take for the end of a turn. A store that refuses is asked again for a second.
 const storeTime = 5 * time.Second
 
 // notKept is why the conversation of a token is not stored.

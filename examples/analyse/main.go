@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command analyse has an agent look for what is left to do in the Python files of a folder, with a tool
-// of this program. What the tool finds is in a session, and the session is a file: a program that is
+// of this program. Its findings are in a session, and the session is a file: a program that is
 // started again knows which files it need not look at.
 //
 //	analyse -log analysis.jsonl project

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command ask puts one question to the CLI and prints what it says. The CLI runs in a cell: it sees the
+// Command ask puts one question to the CLI and prints the answer. The CLI runs in a cell: it sees the
 // current folder and nothing else of the machine.
 package main
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command audit has an agent look for weak spots in a project that it cannot harm: it works on copies, without
-// the files that are nobody's business, and no tool of it reaches any host.
+// files with secrets, and its tools reach no host.
 //
 //	audit ~/src/shop
 package main

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command cell has an agent work on its own, in a cell: it sees one folder, its tools reach the hosts that
-// are named and no other, and it is stopped in the middle of its turn when it has cost too much. What the
-// model says can be recorded, and replayed without a key.
+// are named and no other, and it is stopped in the middle of its turn when it has cost too much. The
+// answers of the model can be recorded, and replayed without a key.
 //
 //	cell -allow style.example.com -record run.jsonl "Apply our style guide."
 //	cell -allow style.example.com -replay run.jsonl "Apply our style guide."
@@ -29,7 +29,7 @@ import (
 	"github.com/drover-agents/drover/isolation"
 )
 
-// A task is what the agent shall do, and within which limits.
+// A task is the prompt of the agent with its limits.
 type task struct {
 	prompt         string
 	domains        []string
@@ -86,8 +86,8 @@ func run(ctx context.Context, out io.Writer, opts *claude.Options, t task) (err 
 	return nil
 }
 
-// tape puts a recorder or a recording between the agent and its model. What it returns is to be called
-// after the run.
+// tape puts a recorder or a recording between the agent and its model. The returned function must be
+// called after the run.
 func (t task) tape(ctx context.Context, in *isolation.Isolation, dir string) (end func() error, err error) {
 	folders := gateway.Folders{Dir: dir, Temp: os.TempDir()}
 	switch {

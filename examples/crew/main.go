@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command crew has two agents look at the same folder at once: an author, who may write files but run
-// no commands, and a critic, who may only read. What both do comes as one stream of events.
+// no commands, and a critic, who may only read. Their events are one stream.
 package main
 
 import (

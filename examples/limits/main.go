@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command limits gives an agent five minutes and 50,000 tokens. When either is spent the agent is stopped in
-// the middle of its turn. With -reserve its tools are denied a little earlier, so that it can still say how far
-// it has come.
+// the middle of its turn. With -reserve its tools are denied a little earlier, so that it can still report how
+// far it has come.
 //
 //	limits -reserve 5000 ~/src/shop
 package main
@@ -41,7 +41,7 @@ func main() {
 	}
 }
 
-// run takes what the CLI is started with; Dir is the folder. It says how the limits were kept.
+// run takes the options of the CLI; Dir is the folder. It prints how the limits were kept.
 func run(ctx context.Context, out io.Writer, opts *claude.Options, tracker *guard.Tracker, kept int64) error {
 	p, err := template.Bind()
 	if err != nil {

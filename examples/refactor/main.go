@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command refactor has an agent rewrite copies of a project, shows what it did, and brings that back only if it
-// is told to, and if nobody has changed the same files meanwhile.
+// Command refactor has an agent rewrite copies of a project, shows what it did, and writes it back only on
+// request, and only if the same files have not changed meanwhile.
 //
 //	refactor ~/src/shop          # shows what would be written
 //	refactor -apply ~/src/shop
@@ -77,7 +77,7 @@ func run(ctx context.Context, out io.Writer, opts *claude.Options, project strin
 	return bring(ctx, out, w, back)
 }
 
-// show tells the session what the agent did, and prints what the session knows then.
+// show records the changes of the agent in the session, and prints them from there.
 func show(ctx context.Context, out io.Writer, s *session.Session, w *workspace.Workspace) error {
 	synced, err := workspace.Sync(ctx, s, w)
 	if err != nil {

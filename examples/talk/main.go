@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command talk is a conversation with an agent about a folder. Each line is said to it; one that begins with
-// "aside:" is said to a fork, and the conversation does not remember it. Ctrl-C ends the turn and not the
+// Command talk is a conversation with an agent about a folder. Each line is a message; one that begins with
+// "aside:" goes to a fork, and the conversation does not remember it. Ctrl-C ends the turn and not the
 // conversation, and an empty line ends that.
 //
 //	talk ~/src/shop
@@ -54,7 +54,7 @@ func run(ctx context.Context, in io.Reader, out io.Writer, opts *claude.Options,
 	go interrupt(ctx, c, keys)
 
 	resp, err := c.Begin(ctx)
-	for lines := bufio.NewScanner(in); err == nil; resp, err = say(ctx, c, lines.Text()) {
+	for lines := bufio.NewScanner(in); err == nil; resp, err = answer(ctx, c, lines.Text()) {
 		fmt.Fprintln(out, resp.Text)
 		if !lines.Scan() || lines.Text() == "" {
 			return lines.Err()
@@ -63,8 +63,8 @@ func run(ctx context.Context, in io.Reader, out io.Writer, opts *claude.Options,
 	return err
 }
 
-// say has one line answered. A turn that was interrupted is no error.
-func say(ctx context.Context, c *conversation, line string) (resp *drover.Response[prompt.Text], err error) {
+// answer sends one line and returns the answer. An interrupted turn is not an error.
+func answer(ctx context.Context, c *conversation, line string) (resp *drover.Response[prompt.Text], err error) {
 	if question, ok := strings.CutPrefix(line, "aside:"); ok {
 		if c, err = c.Fork(nil); err != nil {
 			return nil, err

@@ -120,8 +120,8 @@ var natives = []tool.Native{
 	{Name: "ExitWorktree", Risk: harmful, Needs: byWorktree},
 	{Name: "Workflow", Risk: harmful, Needs: byWorktree, Caller: true},
 
-	// Schedules. What is scheduled is a prompt, and one such as "/deploy" is a command or a skill: when
-	// its time comes the CLI runs the shell commands in that, unseen, as it does for Skill. A job may
+	// Schedules. A scheduled prompt such as "/deploy" is a command or a skill: at its time the CLI runs
+	// the shell commands in it without a hook, as it does for Skill. A job may
 	// be kept in a file of the project, and then outlives the run.
 	{Name: "CronCreate", Risk: harmful, Needs: tool.FileWrite | tool.ShellExecute},
 	{Name: "ScheduleWakeup", Risk: harmful, Needs: tool.ShellExecute},

@@ -92,7 +92,7 @@ func copyAWSFile(root *os.Root, name, to string) error {
 		return err
 	}
 	if !info.Mode().IsRegular() || info.Size() > maxAWSFile {
-		return fmt.Errorf("it is no ordinary file of at most %d bytes", maxAWSFile)
+		return fmt.Errorf("not a regular file of at most %d bytes", maxAWSFile)
 	}
 	from, err := root.Open(name)
 	if err != nil {
@@ -108,8 +108,8 @@ func copyAWSFile(root *os.Root, name, to string) error {
 	return os.WriteFile(to, content, 0o600)
 }
 
-// checkAWSConfigPath fails if AWSConfigPath is set and is no folder that can be read. AWS itself would go on without
-// it, and say that there are no credentials.
+// checkAWSConfigPath fails if AWSConfigPath is set and is not a readable folder. AWS itself would continue
+// without it, and report missing credentials.
 func checkAWSConfigPath(i *isolation.Isolation) error {
 	if i.AWSConfigPath == "" {
 		return nil

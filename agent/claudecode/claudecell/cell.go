@@ -72,7 +72,7 @@ func find(named, workspace string) (string, error) {
 	return "", nil
 }
 
-// files are the files that the options name. Those that are not there the CLI complains of itself, but for plugins.
+// files are the files that the options name. The CLI itself reports missing files, except plugins.
 func files(o *claude.Options) []isolation.File {
 	var files []isolation.File
 	for _, plugin := range o.Plugins {

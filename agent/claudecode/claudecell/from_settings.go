@@ -11,9 +11,8 @@ import (
 	"github.com/drover-agents/drover/isolation"
 )
 
-// FromSettings turns settings of the CLI's own sandbox into what they mean here. What they leave out
-// has the defaults of package isolation: the sandbox is on. Settings that only the CLI's own sandbox knows
-// are refused.
+// FromSettings converts settings of the CLI's own sandbox to those of package isolation. Missing settings have
+// its defaults: the sandbox is on. Settings that only the CLI's own sandbox has are refused.
 func FromSettings(s claude.Sandbox) (*isolation.Sandbox, *isolation.NetworkPolicy, error) {
 	sandbox := &isolation.Sandbox{
 		Disabled:                 !value(s.Enabled, true),
