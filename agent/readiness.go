@@ -32,7 +32,7 @@ type Readiness struct {
 	Path, Version string
 	// Tested are the versions that were tested: "2.1.197 to 2.1.325".
 	Tested string
-	// Detail describes the problem; empty if there is none.
+	// Detail describes the problem. It is empty without one.
 	Detail string
 	// Repair is the command that fixes it.
 	Repair string
