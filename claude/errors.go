@@ -27,8 +27,6 @@ var (
 	ErrCLINotFound = errors.New("claude: CLI not found")
 	// ErrNotExecutable is returned when the CLI exists but cannot be run.
 	ErrNotExecutable = launch.ErrNotExecutable
-	// ErrWorkingDir is returned when the working directory does not exist or is not a directory.
-	ErrWorkingDir = launch.ErrWorkingDir
 	// ErrClosed is returned by calls on a client that was closed by its owner.
 	ErrClosed = errors.New("claude: client is closed")
 	// ErrTooOld is returned when an option needs a newer CLI than the one that answered.

@@ -161,7 +161,7 @@ func checkLaunchError(t *testing.T, err, want error, texts []string) {
 // Row 56: a missing working directory is not a missing CLI.
 func TestRow56WorkingDirectory(t *testing.T) {
 	err := launch.CheckDir(filepath.Join(t.TempDir(), "gone"))
-	checkLaunchError(t, err, ErrWorkingDir, []string{"gone", "does not exist"})
+	checkLaunchError(t, err, launch.ErrWorkingDir, []string{"gone", "does not exist"})
 	if errors.Is(err, ErrCLINotFound) {
 		t.Error("a missing directory is reported as a missing CLI")
 	}

@@ -72,21 +72,6 @@ func On[In interface {
 	return h
 }
 
-// DecodeHookInput decodes the input of a hook call of any event. An event that this version does not
-// know gives an [*UnknownHookInput]. A field of an unexpected kind is left zero; Raw has it.
-// The result keeps data; do not change it afterwards.
-func DecodeHookInput(data []byte) (HookInput, error) {
-	var head UnknownHookInput
-	if err := decodeObject(data, &head); err != nil && !isFieldError(err) {
-		return nil, fmt.Errorf("claude: hook input: %w", err)
-	}
-	in, err := decodeHookInput(head.Event, data)
-	if err != nil && !isFieldError(err) {
-		return nil, fmt.Errorf("claude: input of %s hook: %w", head.Event, err)
-	}
-	return in, nil
-}
-
 // decodeHookInput decodes data as the input of event. With a fieldError the input is usable but
 // for the field that it names.
 func decodeHookInput(event HookEvent, data []byte) (HookInput, error) {

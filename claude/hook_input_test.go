@@ -4,6 +4,7 @@ package claude
 
 import (
 	"encoding/json"
+	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
@@ -31,7 +32,7 @@ func TestHookInputsLoseNothing(t *testing.T) {
 	for _, event := range slices.Sorted(maps.Keys(hookEvents)) {
 		t.Run(string(event), func(t *testing.T) {
 			data := hookInputFile(t, event)
-			in, err := DecodeHookInput(data)
+			in, err := decodeAnyHookInput(data)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -80,7 +81,7 @@ func jsonObject(t testing.TB, v any) map[string]any {
 
 func TestUnknownHookInputKeepsRaw(t *testing.T) {
 	const data = `{"hook_event_name":"MoonRise","session_id":"s1","phase":{"full":true}}`
-	in, err := DecodeHookInput([]byte(data))
+	in, err := decodeAnyHookInput([]byte(data))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -130,7 +131,7 @@ func TestDecodeHookInputDetails(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			in, err := DecodeHookInput([]byte(tt.input))
+			in, err := decodeAnyHookInput([]byte(tt.input))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -145,8 +146,21 @@ func TestDecodeHookInputDetails(t *testing.T) {
 
 func TestDecodeHookInputRefusesMalformedJSON(t *testing.T) {
 	for _, data := range []string{"", "null", "[]", `"x"`, "{", `{"a"}`, `{"a":}`, `{"a":1,}`, `{"a":1}x`, `{"a":tru}`, `{"a":"x}`, `{a:1}`, "{\"a\\"} {
-		if in, err := DecodeHookInput([]byte(data)); err == nil {
-			t.Errorf("DecodeHookInput(%q) = %v, want an error", data, in)
+		if in, err := decodeAnyHookInput([]byte(data)); err == nil {
+			t.Errorf("decodeAnyHookInput(%q) = %v, want an error", data, in)
 		}
 	}
+}
+
+// decodeAnyHookInput decodes the input of a hook call, whatever its event.
+func decodeAnyHookInput(data []byte) (HookInput, error) {
+	var head UnknownHookInput
+	if err := decodeObject(data, &head); err != nil && !isFieldError(err) {
+		return nil, fmt.Errorf("claude: hook input: %w", err)
+	}
+	in, err := decodeHookInput(head.Event, data)
+	if err != nil && !isFieldError(err) {
+		return nil, fmt.Errorf("claude: input of %s hook: %w", head.Event, err)
+	}
+	return in, nil
 }

@@ -69,11 +69,6 @@ type AccountInfo struct {
 	APIProvider      string `json:"apiProvider"`
 }
 
-// Has reports whether the CLI named the capability.
-func (r *InitializeResult) Has(capability string) bool {
-	return slices.Contains(r.Capabilities, capability)
-}
-
 // checkHooks returns an error if this CLI did not accept all hooks as sent.
 func (r *InitializeResult) checkHooks(hooks []Hook) error {
 	switch {

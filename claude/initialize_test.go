@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -31,7 +32,7 @@ func TestInitializeResultOfCurrentCLI(t *testing.T) {
 	if r.HooksApplied == nil || !*r.HooksApplied || r.HookOnFailureSupported == nil || !*r.HookOnFailureSupported {
 		t.Error("hooks_applied or hook_on_failure_supported is lost")
 	}
-	if !r.Has("mcp_call_check_permissions_v1") || r.Has("time_travel") {
+	if !slices.Contains(r.Capabilities, "mcp_call_check_permissions_v1") {
 		t.Errorf("capabilities %v", r.Capabilities)
 	}
 	if len(r.Commands) != 2 || r.Commands[0].Name != "foo" || len(r.Agents) != 2 || r.Agents[1].Name != "Explore" || len(r.Models) != 2 {

@@ -15,6 +15,7 @@ import (
 	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/claude/claudetest"
+	"github.com/drover-agents/drover/launch"
 )
 
 // answering is a scripted CLI that shakes hands and answers every prompt.
@@ -76,16 +77,16 @@ func TestLaunchErrors(t *testing.T) {
 			o.CLIPath, o.Spawner = foreign, claude.HostSpawner{NoPIDNamespace: true}
 		}, nil, []string{"exec format error", foreign, "next: ", "--version"}},
 		{"program for another machine in a namespace", func(_ *testing.T, o *claude.Options) { o.CLIPath = foreign }, claude.ErrNotExecutable, []string{"exec format error", "EM_RISCV", foreign, "next: "}},
-		{"no directory", func(_ *testing.T, o *claude.Options) { o.CLIPath, o.Dir = ok, missing }, claude.ErrWorkingDir, []string{"working directory", "does not exist", missing, "next: create the directory, or correct its path"}},
-		{"directory is a file", func(_ *testing.T, o *claude.Options) { o.CLIPath, o.Dir = ok, plain }, claude.ErrWorkingDir, []string{"working directory", "not a directory", plain, "next: name a directory"}},
+		{"no directory", func(_ *testing.T, o *claude.Options) { o.CLIPath, o.Dir = ok, missing }, launch.ErrWorkingDir, []string{"working directory", "does not exist", missing, "next: create the directory, or correct its path"}},
+		{"directory is a file", func(_ *testing.T, o *claude.Options) { o.CLIPath, o.Dir = ok, plain }, launch.ErrWorkingDir, []string{"working directory", "not a directory", plain, "next: name a directory"}},
 		{"spawner fails", func(_ *testing.T, o *claude.Options) {
-			o.CLIPath, o.Spawner = ok, claude.SpawnerFunc(func(context.Context, claude.Command) (claude.Process, error) {
+			o.CLIPath, o.Spawner = ok, launch.SpawnerFunc(func(context.Context, claude.Command) (claude.Process, error) {
 				return nil, errors.New("the jail is full")
 			})
 		}, nil, []string{"starting the CLI", "the jail is full", ok, "next: "}},
 		{"spawner fails and knows what to do", func(_ *testing.T, o *claude.Options) {
-			o.CLIPath, o.Spawner = ok, claude.SpawnerFunc(func(context.Context, claude.Command) (claude.Process, error) {
-				return nil, advice.Wrap(errors.New("the jail is full"), "empty it")
+			o.CLIPath, o.Spawner = ok, launch.SpawnerFunc(func(context.Context, claude.Command) (claude.Process, error) {
+				return nil, errors.New("the jail is full\n  next: empty it")
 			})
 		}, nil, []string{"starting the CLI: the jail is full\n  next: empty it"}},
 	} {

@@ -36,9 +36,6 @@ func (l Line) Subtype() string { return l.head.subtype }
 // Raw returns the line as the CLI wrote it. It must not be modified.
 func (l Line) Raw() json.RawMessage { return l.raw }
 
-// FromSubagent reports whether the line names a parent tool call, as messages of subagents do.
-func (l Line) FromSubagent() bool { return l.head.hasParent }
-
 // Decode returns the typed message. It fails only if the line is not JSON.
 func (l Line) Decode() (Message, error) {
 	m, _, err := decodeAs(l.raw, l.head, l.checked)

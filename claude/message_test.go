@@ -286,7 +286,7 @@ func checkSameMessage(t *testing.T, m Message, lazy Line) {
 		t.Fatalf("Line.Decode differs (-message +line):\n%s", diff)
 	}
 	tagged := taggedLine(lazy.Raw(), lazy.tag())
-	if tagged.Type() != m.Type() || tagged.Subtype() != m.Subtype() || tagged.FromSubagent() != lazy.FromSubagent() {
+	if tagged.Type() != m.Type() || tagged.Subtype() != m.Subtype() || tagged.head.hasParent != lazy.head.hasParent {
 		t.Fatalf("from its tag the line is %q %q; want %q %q", tagged.Type(), tagged.Subtype(), m.Type(), m.Subtype())
 	}
 	if !utf8.ValidString(m.Type()) || !utf8.ValidString(m.header().UUID) {

@@ -21,6 +21,7 @@ import (
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/claude/claudetest"
 	"github.com/drover-agents/drover/claude/transcript"
+	"github.com/drover-agents/drover/launch"
 )
 
 // Options that stay in this program: what they do, on a scripted CLI.
@@ -35,7 +36,7 @@ func TestOptionRuntime(t *testing.T) {
 	}
 	spawned := errors.New("spawned")
 	var cmd claude.Command
-	o := &claude.Options{CLIPath: script, Runtime: []string{"sh", "-x"}, Spawner: claude.SpawnerFunc(func(_ context.Context, c claude.Command) (claude.Process, error) {
+	o := &claude.Options{CLIPath: script, Runtime: []string{"sh", "-x"}, Spawner: launch.SpawnerFunc(func(_ context.Context, c claude.Command) (claude.Process, error) {
 		cmd = c
 		return nil, spawned
 	})}

@@ -17,6 +17,7 @@ import (
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/claude/claudetest"
 	"github.com/drover-agents/drover/claude/script"
+	"github.com/drover-agents/drover/launch"
 )
 
 // refusingSpawner fails the test if anything is started.
@@ -234,13 +235,13 @@ func TestPitfall56_MissingDirectoryIsNotAMissingCLI(t *testing.T) {
 	opts := cli.Options(model)
 	opts.Dir = filepath.Join(cli.Work, "gone")
 	_, err := claude.Connect(t.Context(), opts)
-	if !errors.Is(err, claude.ErrWorkingDir) || errors.Is(err, claude.ErrCLINotFound) || !strings.Contains(advice.Text(err), opts.Dir) {
+	if !errors.Is(err, launch.ErrWorkingDir) || errors.Is(err, claude.ErrCLINotFound) || !strings.Contains(advice.Text(err), opts.Dir) {
 		t.Errorf("missing directory: %v, want ErrWorkingDir with its path", err)
 	}
 	opts = cli.Options(model)
 	opts.CLIPath = filepath.Join(cli.Work, "claude")
 	_, err = claude.Connect(t.Context(), opts)
-	if !errors.Is(err, claude.ErrCLINotFound) || errors.Is(err, claude.ErrWorkingDir) || !strings.Contains(advice.Text(err), "npm install") {
+	if !errors.Is(err, claude.ErrCLINotFound) || errors.Is(err, launch.ErrWorkingDir) || !strings.Contains(advice.Text(err), "npm install") {
 		t.Errorf("missing CLI: %v, want ErrCLINotFound and how to install it", err)
 	}
 }

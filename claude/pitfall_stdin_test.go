@@ -21,6 +21,7 @@ import (
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/claude/claudetest"
 	"github.com/drover-agents/drover/claude/script"
+	"github.com/drover-agents/drover/launch"
 )
 
 // A client that waits for the result before it serves the CLI's questions waits for ever once a
@@ -352,7 +353,7 @@ func TestPitfall11_WritingToAnEndedCLI(t *testing.T) {
 		if _, err, _ := next(); err != nil {
 			t.Fatal(err)
 		}
-		if err := c.Send(t.Context(), claude.Text("hello?")); !errors.Is(err, claude.ErrProcessEnded) {
+		if err := c.Send(t.Context(), claude.Text("hello?")); !errors.Is(err, launch.ErrProcessEnded) {
 			t.Errorf("Send: %v, want ErrProcessEnded", err)
 		}
 	})

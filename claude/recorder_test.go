@@ -16,6 +16,7 @@ import (
 
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/claude/claudetest"
+	"github.com/drover-agents/drover/launch"
 )
 
 // A notedRecorder writes down what it is given.
@@ -84,7 +85,7 @@ func TestOptionRecorder_WithoutFiles(t *testing.T) {
 		noted, failed := &notedRecorder{}, errors.New("no process")
 		o := claudetest.ScriptCLI(t, func(s *claudetest.ScriptSession) { s.UntilEOF() }).Options()
 		o.Recorder, o.Env = noted, claude.ExactEnv(map[string]string{"HOME": "/home/u"})
-		o.Spawner = claude.SpawnerFunc(func(_ context.Context, cmd claude.Command) (claude.Process, error) {
+		o.Spawner = launch.SpawnerFunc(func(_ context.Context, cmd claude.Command) (claude.Process, error) {
 			if strings.Contains(fmt.Sprint(cmd.Args), "--session-mirror") {
 				t.Errorf("the arguments are %q, want no copies", cmd.Args)
 			}

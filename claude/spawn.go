@@ -14,13 +14,8 @@ type (
 	ExitStatus = launch.ExitStatus
 	// Spawner is [launch.Spawner].
 	Spawner = launch.Spawner
-	// SpawnerFunc is [launch.SpawnerFunc].
-	SpawnerFunc = launch.SpawnerFunc
 	// HostSpawner is [launch.HostSpawner].
 	HostSpawner = launch.HostSpawner
 	// LaunchError is [launch.Error]. Where the CLI itself is missing it wraps [ErrCLINotFound].
 	LaunchError = launch.Error
 )
-
-// ErrProcessEnded is [launch.ErrProcessEnded].
-var ErrProcessEnded = launch.ErrProcessEnded

@@ -17,6 +17,7 @@ import (
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/claude/claudetest"
 	"github.com/drover-agents/drover/claude/transcript"
+	"github.com/drover-agents/drover/launch"
 )
 
 // A plainStore can be read and written, and nothing else.
@@ -162,7 +163,7 @@ func badOptions() []badOption {
 
 // noStart is a spawner that must not be used.
 func noStart(t *testing.T) claude.Spawner {
-	return claude.SpawnerFunc(func(context.Context, claude.Command) (claude.Process, error) {
+	return launch.SpawnerFunc(func(context.Context, claude.Command) (claude.Process, error) {
 		t.Error("a process was started in spite of bad options")
 		return nil, errors.New("not to be started")
 	})
