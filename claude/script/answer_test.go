@@ -109,8 +109,8 @@ func TestErrorAnswer(t *testing.T) {
 	if body != want {
 		t.Errorf("body: got %s, want %s", body, want)
 	}
-	if err := server.Err(); err != nil {
-		t.Errorf("a scripted error is not a failure of the script: %v", err)
+	if failures := server.Failures(); failures != nil {
+		t.Errorf("a scripted error is not a failure of the script: %v", failures)
 	}
 }
 
@@ -181,7 +181,7 @@ func TestErrorEventUnstreamed(t *testing.T) {
 
 // Hanging answers end with the client, and with the server.
 func TestHangEnds(t *testing.T) {
-	for _, turn := range []script.Turn{script.Hang(), script.Text("x").Breaking(script.HangAfter(2)), script.Text("x").Delayed(time.Hour), script.Text("x").Chunked(1, time.Hour)} {
+	for _, turn := range []script.Turn{script.Hang(), script.Text("x").Breaking(script.Fault{Kind: script.FaultHang, After: 2}), script.Text("x").Delayed(time.Hour), script.Text("x").Chunked(1, time.Hour)} {
 		for _, end := range []string{"client", "server"} {
 			server := start(t, script.New(turn))
 			ctx, cancel := context.WithCancel(t.Context())

@@ -61,9 +61,6 @@ func ErrorEventAfter(events int, apiError APIError) Fault {
 	return Fault{Kind: FaultErrorEvent, After: events, Error: &apiError}
 }
 
-// HangAfter is a stream that stalls after a number of events.
-func HangAfter(events int) Fault { return Fault{Kind: FaultHang, After: events} }
-
 // cut returns how many of n events are sent.
 func (f *Fault) cut(n int) int {
 	switch {

@@ -44,7 +44,7 @@ func everything() script.Script {
 			},
 			script.Text("plain").Always(),
 			{Error: overloaded, Headers: map[string]string{"retry-after": "0"}},
-			script.Empty(), script.Hang(), script.Text("yes"), script.Text("123"), script.Text("null"), script.Text("é€😀\u2028"),
+			{Fault: &script.Fault{Kind: script.FaultTruncate, After: script.Nothing}}, script.Hang(), script.Text("yes"), script.Text("123"), script.Text("null"), script.Text("é€😀\u2028"),
 		},
 		Default: new(script.Text("rest")),
 	}
@@ -75,7 +75,7 @@ func TestRoundTrip(t *testing.T) {
 func TestFunctionsAreNotData(t *testing.T) {
 	for name, turn := range map[string]script.Turn{
 		"func":      script.Func(func(*script.Request) script.Turn { return script.Turn{} }),
-		"condition": script.Text("x").When(script.Not(script.AnyOf(script.Match{Func: func(*script.Request) bool { return true }}))),
+		"condition": script.Text("x").When(script.Not(script.Match{Any: []script.Match{{Func: func(*script.Request) bool { return true }}}})),
 	} {
 		if _, err := script.New(turn).YAML(); !errors.Is(err, script.ErrNotData) {
 			t.Errorf("%s: got %v, want %v", name, err, script.ErrNotData)

@@ -45,17 +45,11 @@ type Match struct {
 // LastUserText holds for requests whose newest user message contains s.
 func LastUserText(s string) Match { return Match{LastUserText: s} }
 
-// SystemText holds for requests whose system prompt contains s.
-func SystemText(s string) Match { return Match{SystemText: s} }
-
 // SawText holds for requests that contain s anywhere the model sees it.
 func SawText(s string) Match { return Match{Text: s} }
 
 // ModelIs holds for requests to a model; a final * matches any end.
 func ModelIs(name string) Match { return Match{Model: name} }
-
-// ToolOffered holds for requests that offer a tool.
-func ToolOffered(name string) Match { return Match{ToolOffered: name} }
 
 // AfterTool holds for the request that brings the result of a tool call, given by name or id.
 func AfterTool(idOrName string) Match { return Match{AfterTool: idOrName} }
@@ -69,9 +63,6 @@ func IsSubagent() Match { return Match{Subagent: new(true)} }
 
 // Not holds for requests for which m does not.
 func Not(m Match) Match { return Match{Not: &m} }
-
-// AnyOf holds for requests for which one of matches does.
-func AnyOf(matches ...Match) Match { return Match{Any: matches} }
 
 // A condition is one requirement of a Match, with its description.
 type condition struct {

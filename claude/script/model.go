@@ -98,15 +98,6 @@ func (m *Model) Failures() []Failure {
 	return slices.Clone(m.failures)
 }
 
-// Err joins [Model.Failures]; it is nil without failures.
-func (m *Model) Err() error {
-	var errs []error
-	for _, f := range m.Failures() {
-		errs = append(errs, f)
-	}
-	return errors.Join(errs...)
-}
-
 // Unused names the turns that have uses left. A turn that repeats forever counts only if it was
 // never used.
 func (m *Model) Unused() []string {

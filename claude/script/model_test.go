@@ -37,7 +37,11 @@ func turnsTaken(s *script.Server) []string {
 }
 
 func TestChoice(t *testing.T) {
-	text := func(name string) script.Turn { return script.Text(name).Named(name) }
+	text := func(name string) script.Turn {
+		turn := script.Text(name)
+		turn.Name = name
+		return turn
+	}
 	tests := []struct {
 		name   string
 		script script.Script
@@ -84,7 +88,9 @@ func TestChoice(t *testing.T) {
 }
 
 func TestUnmatchedRequest(t *testing.T) {
-	server := start(t, script.New(script.Text("a").Named("greeting").When(script.ToolOffered("Bash"), script.Not(script.SawText("q")))))
+	greeting := script.Text("a")
+	greeting.Name = "greeting"
+	server := start(t, script.New(greeting.When(script.Match{ToolOffered: "Bash"}, script.Not(script.SawText("q")))))
 	resp, body, err := post(t, server, ask("tell me a joke", true))
 	if err != nil {
 		t.Fatal(err)
@@ -205,12 +211,12 @@ func TestMatches(t *testing.T) {
 		{script.Match{}, true},
 		{script.LastUserText("mor"), true},
 		{script.LastUserText("first"), false},
-		{script.SystemText("MIDSYS"), true},
+		{script.Match{SystemText: "MIDSYS"}, true},
 		{script.SawText("one"), true},
 		{script.ModelIs("claude"), false},
 		{script.ModelIs("claude*"), true},
-		{script.ToolOffered("Read"), true},
-		{script.ToolOffered("Write"), false},
+		{script.Match{ToolOffered: "Read"}, true},
+		{script.Match{ToolOffered: "Write"}, false},
 		{script.AfterTool("Bash"), true},
 		{script.AfterTool("t2"), true},
 		{script.HasToolResult("Bash"), true},
@@ -220,7 +226,7 @@ func TestMatches(t *testing.T) {
 		{script.Match{Stream: new(true)}, false},
 		{script.Match{Headers: map[string]string{"anthropic-version": "2023"}}, true},
 		{script.Match{Headers: map[string]string{"x-missing": ""}}, false},
-		{script.AnyOf(script.ModelIs("x"), script.SawText("first")), true},
+		{script.Match{Any: []script.Match{script.ModelIs("x"), script.SawText("first")}}, true},
 		{script.Not(script.SawText("first")), false},
 		{script.Match{All: []script.Match{script.SawText("first"), script.ModelIs("x")}}, false},
 		{script.Match{Func: func(r *script.Request) bool { return r.MaxTokens == 9 }}, true},
@@ -258,7 +264,7 @@ func TestModel_FormerNamesOfTools(t *testing.T) {
 				t.Errorf("%s: got %t, want %t", m, !looks, looks)
 			}
 		}
-		if m := script.ToolOffered(name); m.Holds(r) != offered {
+		if m := (script.Match{ToolOffered: name}); m.Holds(r) != offered {
 			t.Errorf("%s: got %t, want %t", m, !offered, offered)
 		}
 	}
@@ -316,7 +322,7 @@ func TestNotJSON(t *testing.T) {
 	if resp.StatusCode != 400 || !strings.Contains(body, "not a request of the Messages API") {
 		t.Errorf("got %d %s, want 400", resp.StatusCode, body)
 	}
-	if server.Err() == nil || len(server.Traffic()) != 1 {
+	if len(server.Failures()) == 0 || len(server.Traffic()) != 1 {
 		t.Error("the bad request is not recorded as a failure")
 	}
 }

@@ -9,13 +9,10 @@ const Forever = -1
 
 // Stop reasons of the Messages API.
 const (
-	StopEndTurn      = "end_turn"
-	StopToolUse      = "tool_use"
-	StopMaxTokens    = "max_tokens"
-	StopSequence     = "stop_sequence"
-	StopRefusal      = "refusal"
-	StopPauseTurn    = "pause_turn"
-	StopContextLimit = "model_context_window_exceeded"
+	StopEndTurn   = "end_turn"
+	StopToolUse   = "tool_use"
+	StopMaxTokens = "max_tokens"
+	StopRefusal   = "refusal"
 )
 
 // StructuredOutputTool is the tool that the CLI offers when it was given an output schema.
@@ -106,9 +103,6 @@ func Fail(status int, message string) Turn {
 // Hang is a turn that does not answer until the client goes away or the server is closed.
 func Hang() Turn { return Turn{Fault: &Fault{Kind: FaultHang, After: Nothing}} }
 
-// Empty is a turn that opens a stream and ends it without any event.
-func Empty() Turn { return Turn{Fault: &Fault{Kind: FaultTruncate, After: Nothing}} }
-
 // Func is a turn that is computed from the request.
 func Func(f func(*Request) Turn) Turn { return Turn{Func: f} }
 
@@ -132,9 +126,6 @@ func (t Turn) Times(n int) Turn { t.Repeat = n; return t }
 
 // Always returns t answering every request that it matches.
 func (t Turn) Always() Turn { return t.Times(Forever) }
-
-// Named returns t with a name.
-func (t Turn) Named(name string) Turn { t.Name = name; return t }
 
 // Metered returns t reporting usage.
 func (t Turn) Metered(usage Usage) Turn { t.Usage = usage; return t }
