@@ -57,9 +57,6 @@ func ParseEntry(line []byte) (Entry, error) {
 	return e, nil
 }
 
-// Timestamp returns when the entry was written, or the zero time if it has no time.
-func (e Entry) Timestamp() time.Time { return parseTime(e.Time) }
-
 func parseTime(s string) time.Time {
 	t, err := time.Parse(time.RFC3339Nano, s)
 	if err != nil {
