@@ -61,15 +61,6 @@ func (r *Registry) Add(a Adapter) error {
 	return nil
 }
 
-// Remove takes an adapter away, and reports whether there was one. Its runs go on.
-func (r *Registry) Remove(name string) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	_, there := r.adapters[name]
-	delete(r.adapters, name)
-	return there
-}
-
 // Lookup finds an adapter. The error for an unknown name wraps [ErrUnknown] and lists what there is.
 func (r *Registry) Lookup(name string) (Adapter, error) {
 	r.mu.RLock()

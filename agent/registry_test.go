@@ -29,15 +29,6 @@ func TestARegistryFindsAdaptersByName(t *testing.T) {
 	if got, want := r.Names(), []string{"claude-code", "codex"}; !slices.Equal(got, want) {
 		t.Errorf("Names = %v, want %v", got, want)
 	}
-	if !r.Remove("codex") || r.Remove("codex") {
-		t.Error("Remove reports something else than whether there was one")
-	}
-	if _, err := r.Lookup("codex"); !errors.Is(err, agent.ErrUnknown) {
-		t.Errorf("after Remove: %v, want ErrUnknown", err)
-	}
-	if err := r.Add(codex); err != nil {
-		t.Errorf("a name that was given back: %v", err)
-	}
 }
 
 func TestARegistryNeedsNoAgentOnTheMachine(t *testing.T) {
@@ -99,11 +90,10 @@ func TestARegistryMayBeUsedByManyAtOnce(t *testing.T) {
 			_ = r.Add(named(name)) // refused for most
 			_, _ = r.Lookup(name)
 			r.Names()
-			r.Remove(name)
 		})
 	}
 	all.Wait()
-	if left := r.Names(); len(left) != 0 {
-		t.Errorf("left are %v, want none", left)
+	if names := r.Names(); len(names) != 10 {
+		t.Errorf("names are %v, want ten", names)
 	}
 }

@@ -114,9 +114,6 @@ func (o *RunnerOptions) fill() {
 // Agent is the name of the agent.
 func (r *Runner) Agent() string { return r.agent }
 
-// Ready asks the adapter whether a run could begin.
-func (r *Runner) Ready(ctx context.Context) Readiness { return r.adapter.Ready(ctx) }
-
 // ResumeToken is what the next run continues; empty if it begins a new conversation.
 func (r *Runner) ResumeToken() string {
 	r.mu.Lock()

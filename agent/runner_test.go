@@ -50,17 +50,6 @@ type nameless struct{ *agenttest.Adapter }
 
 func (nameless) Agent() string { return "" }
 
-func TestARunnerSpeaksForItsAdapter(t *testing.T) {
-	want := agent.Readiness{State: agent.StateUntested, Version: "9"}
-	r, err := agent.NewRunner(&agenttest.Adapter{Name: "codex", Readiness: want}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got := r.Ready(t.Context()); r.Agent() != "codex" || got.State != want.State || got.Version != want.Version {
-		t.Errorf("agent %q, readiness %+v, want codex and %+v", r.Agent(), got, want)
-	}
-}
-
 // A refused run yields one error and no event, never reaches the adapter, and leaves the runner free.
 func TestARefusedRunYieldsOneError(t *testing.T) {
 	host := gate.NewEngine(nil, nil)
