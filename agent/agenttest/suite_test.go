@@ -32,7 +32,7 @@ func TestAScriptedAdapterIsAnAdapter(t *testing.T) {
 		},
 		Missing: func(*testing.T) agent.Adapter { return &Adapter{Readiness: missing} },
 		Request: agent.Request{Settings: agent.Settings{Dir: t.TempDir()}},
-		Calls:   func(_ *testing.T, calls []event.ToolCall) agent.Adapter { return performing(Perform, calls) },
+		Calls:   func(_ *testing.T, calls []event.ToolCall) agent.Adapter { return performing(performCall, calls) },
 		Changes: invented,
 	})
 }
@@ -60,7 +60,7 @@ func invented(file string) []event.ToolCall {
 // The checks about tools find fault with agents that do not do their part.
 func TestToolChecks_FindFault(t *testing.T) {
 	unasked := func(c event.ToolCall) Step {
-		return func(r *Run) { Perform(c)(&Run{Context: context.WithoutCancel(r.Context), yield: r.yield}) }
+		return func(r *Run) { performCall(c)(&Run{Context: context.WithoutCancel(r.Context), yield: r.yield}) }
 	}
 	late := func(c event.ToolCall) Step { // makes the call also if the run was stopped meanwhile
 		return func(r *Run) { decideQuietly(r, c); unasked(c)(r) }
@@ -88,9 +88,9 @@ func TestToolChecks_FindFault(t *testing.T) {
 	}{
 		{"its tools change files where they are allowed", idle, as, "0 of 3 calls"},
 		{"permissions that deny hold for every tool of its catalogue", unasked, as, "calls that are denied made files"},
-		{"permissions that deny hold for every tool of its catalogue", Perform, unlisted, "does not list file writes"},
-		{"permissions that deny hold for every tool of its catalogue", Perform, harmless, "does not list file writes"},
-		{"permissions that deny hold for every tool of its catalogue", Perform, none, "want the tools of the agent"},
+		{"permissions that deny hold for every tool of its catalogue", performCall, unlisted, "does not say that it needs"},
+		{"permissions that deny hold for every tool of its catalogue", performCall, harmless, "does not say that it needs"},
+		{"permissions that deny hold for every tool of its catalogue", performCall, none, "want the tools of the agent"},
 		{"a tool that its catalogue does not have is denied", unasked, as, "not in the catalogue made files"},
 		{"a host that never answers leaves every call undone", late, as, "no host has allowed made files"},
 		{"a host that answers nonsense leaves every call undone", believing, as, "no host has allowed made files"},
