@@ -11,9 +11,6 @@ import (
 	"github.com/drover-agents/drover/prompt"
 )
 
-// Version is the version of the format.
-const Version = 1
-
 // A File is an agent. Make one with [Parse] or [Load]. The fields are those of the format; its [Schema]
 // describes each.
 type File struct {
