@@ -28,12 +28,11 @@ func (c Clock) now() time.Time {
 
 // FromNow makes a deadline that comes after d. With a d of zero or less it has come already.
 func (c Clock) FromNow(d time.Duration) Deadline {
-	now := c.now()
-	at := now.Add(d)
+	at := c.now().Add(d)
 	if at.IsZero() { // which would mean none; a clock of a test may begin there
 		at = at.Add(-1)
 	}
-	return Deadline{at: at, made: now, clock: c}
+	return Deadline{at: at, clock: c}
 }
 
 // At makes a deadline of a moment; see the function [At].
@@ -41,14 +40,14 @@ func (c Clock) At(t time.Time) Deadline {
 	if t.IsZero() {
 		return Deadline{}
 	}
-	return Deadline{at: t, made: c.now(), clock: c}
+	return Deadline{at: t, clock: c}
 }
 
 // A Deadline is the moment at which work must be over. The zero value is no deadline. It is a plain
 // value: copy it, keep it in a [Budget], write it to JSON.
 type Deadline struct {
-	at, made time.Time
-	clock    Clock
+	at    time.Time
+	clock Clock
 }
 
 // FromNow makes a deadline that comes after d. With a d of zero or less it has come already.
@@ -62,9 +61,6 @@ func At(t time.Time) Deadline { return Clock(nil).At(t) }
 // IsZero reports whether there is no deadline.
 func (d Deadline) IsZero() bool { return d.at.IsZero() }
 
-// Time returns the moment; zero for no deadline.
-func (d Deadline) Time() time.Time { return d.at }
-
 // Equal reports whether both are the same moment, or both none.
 func (d Deadline) Equal(other Deadline) bool { return d.at.Equal(other.at) }
 
@@ -75,14 +71,6 @@ func (d Deadline) Remaining() time.Duration {
 		return math.MaxInt64
 	}
 	return d.at.Sub(d.clock.now())
-}
-
-// Elapsed returns the time since the deadline was made, or read from JSON; zero for no deadline.
-func (d Deadline) Elapsed() time.Duration {
-	if d.IsZero() {
-		return 0
-	}
-	return d.clock.now().Sub(d.made)
 }
 
 // Expired reports whether the deadline has come: nothing remains.

@@ -64,7 +64,7 @@ type facts struct {
 
 func (f *facts) about(_ context.Context, c gate.Call) gate.Facts {
 	known := gate.Facts{
-		Now: f.Clock.now(), Deadline: f.Deadline.Time(), Remaining: f.Tracker.Remaining(),
+		Now: f.Clock.now(), Deadline: f.Deadline.at, Remaining: f.Tracker.Remaining(),
 		Calls: f.number(c), Dir: c.Dir,
 	}
 	if f.Session != nil {
