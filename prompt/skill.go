@@ -63,9 +63,6 @@ type SkillFrontMatter struct {
 // Name is the name by which the model calls the skill, and that of its mounted folder.
 func (s *Skill) Name() string { return s.name }
 
-// Description states for the model when to use the skill.
-func (s *Skill) Description() string { return s.matter.Description }
-
 // FrontMatter is the head of SKILL.md. The caller may change what is returned.
 func (s *Skill) FrontMatter() SkillFrontMatter {
 	m := s.matter
@@ -75,9 +72,6 @@ func (s *Skill) FrontMatter() SkillFrontMatter {
 
 // Body is the text of SKILL.md after the front matter, byte for byte.
 func (s *Skill) Body() string { return s.body }
-
-// Source is the path that the skill was loaded from.
-func (s *Skill) Source() string { return s.source }
 
 // Files are the paths of the mounted files, relative to the folder, slash-separated and sorted. The
 // file of a skill that is a single file is SKILL.md.

@@ -47,7 +47,7 @@ func TestTheCLIKnowsMountedSkills(t *testing.T) {
 
 	first, last := model.Requests()[0], model.LastRequest()
 	for _, s := range skills {
-		if announced := "- " + s.Name() + ": " + s.Description(); !first.SawText(announced) {
+		if announced := "- " + s.Name() + ": " + s.FrontMatter().Description; !first.SawText(announced) {
 			t.Errorf("the model was not told %q", announced)
 		}
 		if first.SawText("BODY " + s.Name()) {

@@ -81,8 +81,8 @@ func TestASkillIsASingleFile(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := load(t, folder("lib/notes.md", content), "lib/notes.md")
-			if s.Name() != "notes" || s.Description() != "Takes notes." || s.Source() != "lib/notes.md" {
-				t.Errorf("got %s, %q from %s", s.Name(), s.Description(), s.Source())
+			if s.Name() != "notes" || s.FrontMatter().Description != "Takes notes." {
+				t.Errorf("got %s, %q", s.Name(), s.FrontMatter().Description)
 			}
 			if got := s.Files(); !slices.Equal(got, []string{"SKILL.md"}) {
 				t.Errorf("files %v, want SKILL.md", got)

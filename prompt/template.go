@@ -62,9 +62,6 @@ func Define[Out any](d Definition) (*Template[Out], error) {
 	return &Template[Out]{t}, nil
 }
 
-// Namespace returns the namespace, lower-cased.
-func (t *Template[Out]) Namespace() string { return t.t.namespace }
-
 // Key returns the key, lower-cased.
 func (t *Template[Out]) Key() string { return t.t.key }
 

@@ -132,7 +132,7 @@ func TestMustPanicsOnAWrongDefinition(t *testing.T) {
 
 func TestNamesAreLowerCasedAndDefaultToNamespaceAndKey(t *testing.T) {
 	plain := Must[Text]("Demo", "Test.1", Markdown("Task", "Task", "x"))
-	got := []string{plain.Namespace(), plain.Key(), plain.Name()}
+	got := []string{plain.t.namespace, plain.Key(), plain.Name()}
 	if diff := cmp.Diff([]string{"demo", "test.1", "demo:test.1"}, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
