@@ -228,17 +228,6 @@ func (r *Registry) Lookup(name string) (*Tool, bool) {
 	return t, ok
 }
 
-// Missing returns those of the names that are not there.
-func (r *Registry) Missing(names ...string) []string {
-	var missing []string
-	for _, name := range names {
-		if _, ok := r.Lookup(name); !ok {
-			missing = append(missing, name)
-		}
-	}
-	return missing
-}
-
 // Tools returns all tools in the order in which they were added. They must not be changed.
 func (r *Registry) Tools() []*Tool {
 	r.mu.RLock()
