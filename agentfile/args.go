@@ -28,8 +28,8 @@ type Arg struct {
 	Enum    []json.RawMessage `json:"enum"`
 }
 
-// Required reports whether a value has to be given.
-func (a Arg) Required() bool { return a.Default == nil }
+// required reports whether a value has to be given.
+func (a Arg) required() bool { return a.Default == nil }
 
 // Usage describes the type and the meaning of the argument.
 func (a Arg) Usage() string {
@@ -37,7 +37,7 @@ func (a Arg) Usage() string {
 	if len(a.Enum) > 0 {
 		text = "one of " + safetext.Few(a.choices())
 	}
-	if !a.Required() {
+	if !a.required() {
 		text += fmt.Sprintf(", or else %q", safetext.Start(plain(a.Default)))
 	}
 	if a.Doc != "" {
@@ -124,7 +124,7 @@ func (f *File) values(given map[string]string) (map[string]string, error) {
 	for _, name := range slices.Sorted(maps.Keys(f.Args)) {
 		arg := f.Args[name]
 		value, set := given[name]
-		if !set && arg.Required() {
+		if !set && arg.required() {
 			wrong = append(wrong, fmt.Sprintf("%s is missing (%s)", name, arg.Usage()))
 			continue
 		}

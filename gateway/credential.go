@@ -69,12 +69,12 @@ const (
 	helperKeeps   = 5 * time.Minute
 )
 
-// IsZero reports whether there is no credential.
-func (c Credential) IsZero() bool { return c.secret == "" && c.helper == nil }
+// isZero reports whether there is no credential.
+func (c Credential) isZero() bool { return c.secret == "" && c.helper == nil }
 
 // String returns the kind of the credential, without its secret.
 func (c Credential) String() string {
-	if c.IsZero() {
+	if c.isZero() {
 		return "no credential"
 	}
 	return c.kind + " (redacted)"

@@ -96,7 +96,7 @@ type RunOptions struct {
 	// [Run.BeginPrompt].
 	MaxTurns int
 	// SideCallsPerTurn is how many calls there may be beside those, for each of MaxTurns: those of subagents, for
-	// compactions, to try again, and all that commands in the cell make. Zero means [DefaultSideCalls].
+	// compactions, to try again, and all that commands in the cell make. Zero means ten.
 	SideCallsPerTurn int
 	// Emit receives the events, from any goroutine and never under a lock. It must not close the run,
 	// which waits for it. Nil discards them.

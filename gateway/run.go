@@ -19,8 +19,8 @@ import (
 	"github.com/drover-agents/drover/internal/safetext"
 )
 
-// ErrStopped is why a run was ended by [Run.Stop] without an error.
-var ErrStopped = errors.New("gateway: the run was stopped")
+// errStopped is why a run was ended by [Run.Stop] without an error.
+var errStopped = errors.New("gateway: the run was stopped")
 
 // ErrClosed is returned by [Run.Serve] after [Run.Close].
 var ErrClosed = errors.New("gateway: the run is closed")
@@ -112,7 +112,7 @@ func (r *Run) Stopped() error {
 // Stop ends the run as a limit would. The first reason stays.
 func (r *Run) Stop(err error) {
 	if err == nil {
-		err = ErrStopped
+		err = errStopped
 	}
 	r.end(err)
 }

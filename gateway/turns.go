@@ -10,8 +10,8 @@ import (
 // ErrMaxTurns is matched by every [*TurnsError].
 var ErrMaxTurns = errors.New("gateway: the limit of model calls was reached")
 
-// DefaultSideCalls is how many calls beside the main conversation there may be for each of its turns.
-const DefaultSideCalls = 10
+// defaultSideCalls is how many calls beside the main conversation there may be for each of its turns.
+const defaultSideCalls = 10
 
 // A TurnsError has the limit of model calls that was reached. It matches [ErrMaxTurns].
 type TurnsError struct {
@@ -90,7 +90,7 @@ func (r *Run) sideCalls() int {
 	if r.o.SideCallsPerTurn > 0 {
 		return r.o.SideCallsPerTurn
 	}
-	return DefaultSideCalls
+	return defaultSideCalls
 }
 
 // isMain recognises a call of the main conversation.

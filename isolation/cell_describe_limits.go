@@ -9,7 +9,7 @@ import (
 
 // limits lists what the run may use, and how that is enforced.
 func (f facts) limits(w *words) {
-	l := f.isolation.Limits.Resolved()
+	l := f.isolation.Limits.resolved()
 	f.memory(w, l)
 	f.processes(w, l)
 	kernel := some(

@@ -114,7 +114,7 @@ func (w *jailIsolator) spawn(ctx context.Context, cmd launch.Command) (launch.Pr
 
 // jailSpec is a jail without a way out.
 func (c *Cell) jailSpec(program string, cmd launch.Command, mounts []jail.Mount) jail.Spec {
-	limits := c.isolation.Limits.Resolved()
+	limits := c.isolation.Limits.resolved()
 	return jail.Spec{
 		Path: program, Args: cmd.Args, Dir: cmd.Dir, Env: cmd.Env, Mounts: mounts,
 		Limits: jail.Limits{

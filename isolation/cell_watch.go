@@ -41,7 +41,7 @@ func newGroup(limits Limits) (*cgroup.Group, error) {
 
 // confine prepares a start of the CLI, which sees these mounts.
 func (c *Cell) confine(ctx context.Context, mounts []jail.Mount) (*confinement, error) {
-	f := &confinement{cell: c, limits: c.isolation.Limits.Resolved()}
+	f := &confinement{cell: c, limits: c.isolation.Limits.resolved()}
 	for _, m := range mounts {
 		if m.Writable && isContent(m) {
 			f.writable = append(f.writable, m.Source)

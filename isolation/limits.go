@@ -50,8 +50,8 @@ var defaultLimits = Limits{
 	FreeSpace:      512 * mebibyte,
 }
 
-// Resolved returns the limits in effect: the defaults are filled in, and zero means no limit.
-func (l Limits) Resolved() Limits {
+// resolved returns the limits in effect: the defaults are filled in, and zero means no limit.
+func (l Limits) resolved() Limits {
 	d := defaultLimits
 	return Limits{
 		Memory:         resolve(l.Memory, d.Memory),

@@ -35,9 +35,9 @@ func Hook(d tool.Decider) claude.Hook {
 	})
 }
 
-// DenyingHook is [Hook] for a CLI whose own rules count too: a call that d allows is left to the permission
+// denyingHook is [Hook] for a CLI whose own rules count too: a call that d allows is left to the permission
 // mode, the settings and CanUseTool, unless an approver was asked and allowed it.
-func DenyingHook(d tool.Decider) claude.Hook {
+func denyingHook(d tool.Decider) claude.Hook {
 	return claude.On("", func(ctx context.Context, in *claude.PreToolUseInput) (*claude.PreToolUseOutput, error) {
 		got, err := consult(ctx, d, hookedCall(in))
 		if err != nil {

@@ -17,3 +17,6 @@ func RefusedEffort(model, effort string) error {
 	o := a.base
 	return errors.Join(overlay(&o, agent.Request{Settings: agent.Settings{Model: model, Effort: effort}}), a.settleEffort(&o, effort))
 }
+
+// DenyingHook is denyingHook, for tests.
+var DenyingHook = denyingHook

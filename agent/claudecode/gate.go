@@ -72,9 +72,9 @@ func bindGate(opts *claude.Options, g gated) error {
 	own := Hook(g)
 	switch {
 	case leaves:
-		own = DenyingHook(policyDecider{g})
+		own = denyingHook(policyDecider{g})
 	case native.LeaveAllowed:
-		own = DenyingHook(g)
+		own = denyingHook(g)
 	}
 	workspace := workspaceOf(opts)
 	bound.Hooks = []claude.Hook{inCallContext(gate.CallContext{Workspace: workspace, Begins: true}, servers.genuine(g, own))}

@@ -70,8 +70,8 @@ type condition struct {
 	holds func(*Request) bool
 }
 
-// Holds reports whether m holds for r.
-func (m Match) Holds(r *Request) bool {
+// holds reports whether m holds for r.
+func (m Match) holds(r *Request) bool {
 	for _, c := range m.conditions() {
 		if !c.holds(r) {
 			return false
@@ -142,7 +142,7 @@ func (m Match) otherConditions() []condition {
 	if m.Not != nil {
 		cs = append(cs, condition{
 			"not (" + m.Not.String() + ")",
-			func(r *Request) bool { return !m.Not.Holds(r) },
+			func(r *Request) bool { return !m.Not.holds(r) },
 		})
 	}
 	if m.Func != nil {
@@ -162,7 +162,7 @@ func (m Match) headersHold(r *Request) bool {
 }
 
 func (m Match) anyHolds(r *Request) bool {
-	return slices.ContainsFunc(m.Any, func(one Match) bool { return one.Holds(r) })
+	return slices.ContainsFunc(m.Any, func(one Match) bool { return one.holds(r) })
 }
 
 func joinMatches(ms []Match) string {

@@ -40,9 +40,9 @@ type Failure struct {
 
 func (f Failure) Error() string { return "script: " + f.Reason }
 
-// NewModel prepares a model. The error joins all faults of s, see [Script.Validate].
+// NewModel prepares a model. The error joins all faults of s, see [*Problem].
 func NewModel(s Script) (*Model, error) {
-	if err := s.Validate(); err != nil {
+	if err := s.validate(); err != nil {
 		return nil, err
 	}
 	s.Turns = slices.Clone(s.Turns)
@@ -204,7 +204,7 @@ func (m *Model) pickLocked(r *Request) int {
 			if inOrder < 0 {
 				inOrder = i
 			}
-		} else if t.Match.Holds(r) {
+		} else if t.Match.holds(r) {
 			return i
 		}
 	}

@@ -15,7 +15,7 @@ var ErrNotData = errors.New("a turn with a Go function cannot be written to a fi
 
 // YAML writes s in the form that [Read] reads. A script with functions gives [ErrNotData].
 func (s Script) YAML() ([]byte, error) {
-	if err := s.Validate(); err != nil {
+	if err := s.validate(); err != nil {
 		return nil, err
 	}
 	f := file{

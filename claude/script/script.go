@@ -46,8 +46,8 @@ func (p *Problem) Error() string { return "script: " + p.Path + ": " + p.Err.Err
 // Unwrap returns the fault.
 func (p *Problem) Unwrap() error { return p.Err }
 
-// Validate returns all faults of s, as joined values of type [*Problem].
-func (s Script) Validate() error {
+// validate returns all faults of s, as joined values of type [*Problem].
+func (s Script) validate() error {
 	var errs []error
 	for _, p := range s.problems() {
 		errs = append(errs, p)

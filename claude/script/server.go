@@ -41,11 +41,11 @@ func Start(s Script) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	return Serve(model)
+	return serve(model)
 }
 
-// Serve serves a model on 127.0.0.1, on a port that the system chooses. Close the server when done.
-func Serve(model *Model) (*Server, error) {
+// serve serves a model on 127.0.0.1, on a port that the system chooses. Close the server when done.
+func serve(model *Model) (*Server, error) {
 	listener, err := net.Listen("tcp4", "127.0.0.1:0")
 	if err != nil {
 		return nil, fmt.Errorf("script: no loopback port: %w", err)

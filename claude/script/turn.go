@@ -9,10 +9,10 @@ const Forever = -1
 
 // Stop reasons of the Messages API.
 const (
-	StopEndTurn   = "end_turn"
-	StopToolUse   = "tool_use"
-	StopMaxTokens = "max_tokens"
-	StopRefusal   = "refusal"
+	stopEndTurn   = "end_turn"
+	stopToolUse   = "tool_use"
+	stopMaxTokens = "max_tokens"
+	stopRefusal   = "refusal"
 )
 
 // StructuredOutputTool is the tool that the CLI offers when it was given an output schema.
@@ -87,12 +87,12 @@ func Structured(value any) Turn { return Call(StructuredOutputTool, value) }
 
 // Refusal is a turn that answers with text and stops because the model refuses.
 func Refusal(text string) Turn {
-	return Turn{Content: []Block{TextBlock{Text: text}}, StopReason: StopRefusal}
+	return Turn{Content: []Block{TextBlock{Text: text}}, StopReason: stopRefusal}
 }
 
 // MaxTokens is a turn that answers with text and stops because the output limit was reached.
 func MaxTokens(text string) Turn {
-	return Turn{Content: []Block{TextBlock{Text: text}}, StopReason: StopMaxTokens}
+	return Turn{Content: []Block{TextBlock{Text: text}}, StopReason: stopMaxTokens}
 }
 
 // Fail is a turn that answers with an HTTP error. The error type follows from the status.
@@ -164,10 +164,10 @@ func (t Turn) stopReason() string {
 	}
 	for _, b := range t.Content {
 		if _, ok := b.(ToolCall); ok {
-			return StopToolUse
+			return stopToolUse
 		}
 	}
-	return StopEndTurn
+	return stopEndTurn
 }
 
 func (t Turn) usage() Usage {

@@ -161,10 +161,10 @@ func Ask(ctx context.Context, base, token string, q Question) (words string, err
 	}
 	req.Header.Set("Authorization", "Oracle "+token)
 	if q.Agent != "" {
-		req.Header.Set(AgentHeader, q.Agent)
+		req.Header.Set(agentHeader, q.Agent)
 	}
 	if q.Session != "" {
-		req.Header.Set(SessionHeader, q.Session)
+		req.Header.Set(sessionHeader, q.Session)
 	}
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {

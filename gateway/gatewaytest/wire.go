@@ -28,9 +28,9 @@ import (
 
 // Headers of the invented API.
 const (
-	// AgentHeader names the subagent that a question is for, SessionHeader the session.
-	AgentHeader   = "Oracle-Voice"
-	SessionHeader = "Oracle-Sitting"
+	// agentHeader names the subagent that a question is for, sessionHeader the session.
+	agentHeader   = "Oracle-Voice"
+	sessionHeader = "Oracle-Sitting"
 	retryHeader   = "Oracle-Again"
 )
 
@@ -51,7 +51,7 @@ var wire = &gateway.Wire{
 	Authorize:   authorize,
 	Route:       route,
 	Hello:       hello,
-	AgentHeader: AgentHeader,
+	AgentHeader: agentHeader,
 	ReadRequest: readQuestion,
 	Stream: &gateway.Stream{
 		ContentType: streamType,
@@ -84,8 +84,8 @@ var wire = &gateway.Wire{
 		return gateway.Reply{ContentType: streamType, Body: event("done", done{"warm-up"})}
 	},
 	Replay: gateway.Variations{
-		RequestHeaders: []string{AgentHeader, SessionHeader},
-		Tidy:           func(_ any, headers map[string]string) string { return headers[SessionHeader] },
+		RequestHeaders: []string{agentHeader, sessionHeader},
+		Tidy:           func(_ any, headers map[string]string) string { return headers[sessionHeader] },
 		IDs:            []gateway.Pattern{{Hint: "rite ", Regexp: sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\brite ([a-z0-9]{6,})`) })}},
 		Texts: []gateway.Pattern{{
 			Hint: "The moon is ", Regexp: sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(The moon is )\w+`) }), Replace: "${1}$${moon}",

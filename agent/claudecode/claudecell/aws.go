@@ -28,20 +28,20 @@ func copyAWS(in isolation.Inside) (notes []string, err error) {
 	if in.Level != isolation.LevelHost || in.Isolation.Upstream != nil || in.Upstream.Wire() != gateway.WireBedrock {
 		return nil, nil
 	}
-	folder, err := AWSFolder(in.Isolation)
+	folder, err := awsFolder(in.Isolation)
 	if err != nil {
 		return nil, err
 	}
 	if _, err := os.Stat(folder); errors.Is(err, fs.ErrNotExist) && in.Isolation.AWSConfigPath == "" {
 		return nil, nil // what pays comes from variables or from the machine
 	}
-	return []string{"the AWS files of the host are copied into the home, for tools to use"}, CopyAWS(in.Home, folder)
+	return []string{"the AWS files of the host are copied into the home, for tools to use"}, copyAWSFiles(in.Home, folder)
 }
 
-// CopyAWS copies the files in which AWS keeps profiles, keys and logins into the home: config,
+// copyAWSFiles copies the files in which AWS keeps profiles, keys and logins into the home: config,
 // credentials and sso/cache/*.json, nothing else. Only a run without isolation needs that; a cell gets no
 // credential. A link that leads out of the folder is refused.
-func CopyAWS(home *isolation.Home, folder string) error {
+func copyAWSFiles(home *isolation.Home, folder string) error {
 	root, err := os.OpenRoot(folder)
 	if err != nil {
 		return &isolation.AuthError{
@@ -123,8 +123,8 @@ func checkAWSConfigPath(i *isolation.Isolation) error {
 	return nil
 }
 
-// AWSFolder is where the AWS files of a run are: AWSConfigPath, or .aws in the home of the host's user.
-func AWSFolder(i *isolation.Isolation) (string, error) {
+// awsFolder is where the AWS files of a run are: AWSConfigPath, or .aws in the home of the host's user.
+func awsFolder(i *isolation.Isolation) (string, error) {
 	if i.AWSConfigPath != "" {
 		return i.AWSConfigPath, nil
 	}
