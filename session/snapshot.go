@@ -14,9 +14,6 @@ type Snapshot struct {
 	pos   int64
 }
 
-// Pos is the number of the last entry that the snapshot has seen.
-func (snap *Snapshot) Pos() int64 { return snap.pos }
-
 // Snapshot remembers the state. It takes constant time and copies nothing.
 func (s *Session) Snapshot() *Snapshot {
 	s.mu.Lock()
