@@ -16,7 +16,7 @@ import (
 )
 
 // Claude Code has all capabilities, with the real CLI.
-func TestClaudeCodePassesTheSuiteOfEvaluations(t *testing.T) {
+func TestClaudeCode_PassesTheSuiteOfEvaluations(t *testing.T) {
 	cli := claudetest.CLI(t)
 	drovertest.TestAdapter(t, drovertest.Subject{
 		New: func(t *testing.T, steps ...drovertest.Step) (agent.Adapter, drovertest.Model) {

@@ -185,7 +185,7 @@ func (w *worker) checkTranscript(t *testing.T, kept, written []drover.Transcript
 
 // Twenty evaluations at once, on the real CLI and one model, are told apart by what the model reads. Some have
 // an adapter for themselves and some share one, some fail and one is cancelled.
-func TestTwentyEvaluationsAtOnceShareNothing(t *testing.T) {
+func TestEvaluate_TwentyAtOnceShareNothing(t *testing.T) {
 	cli := claudetest.CLI(t)
 	temp := filepath.Join(cli.Root, "many")
 	if err := os.Mkdir(temp, 0o700); err != nil {

@@ -102,7 +102,7 @@ func tokened(token string) []agenttest.Step {
 }
 
 // A fork never speaks in the conversation that it comes from, also if it has to try twice or is interrupted.
-func TestAForkStaysAFork(t *testing.T) {
+func TestFork_NeverWritesToTheParentConversation(t *testing.T) {
 	for name, x := range map[string]struct {
 		first []agenttest.Step
 		want  []string
@@ -134,7 +134,7 @@ func TestAForkStaysAFork(t *testing.T) {
 	}
 }
 
-func TestAForkThatIsInterruptedAtOnceStaysAFork(t *testing.T) {
+func TestFork_InterruptedAtOnceStaysAFork(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := newMoody(tokened("one"), []agenttest.Step{agenttest.Obstinate(), agenttest.Sleep(time.Second)}, tokened("two"), tokened("two"))
 		c := converse(t, a, &drover.Options{Settings: agent.Settings{Dir: t.TempDir()}})
@@ -167,7 +167,7 @@ func TestAForkThatIsInterruptedAtOnceStaysAFork(t *testing.T) {
 }
 
 // An agent that cannot be kept goes on from the last answer, also after a turn that failed.
-func TestAFailedTurnDoesNotForgetTheConversation(t *testing.T) {
+func TestConversation_FailedTurnKeepsTheResumeToken(t *testing.T) {
 	a := newMoody(tokened("one"), []agenttest.Step{agenttest.Fail(errBadModel)}, tokened("two"))
 	c := converse(t, a, &drover.Options{Settings: agent.Settings{Dir: t.TempDir()}})
 	if _, err := c.Begin(t.Context()); err != nil {
@@ -185,7 +185,7 @@ func TestAFailedTurnDoesNotForgetTheConversation(t *testing.T) {
 }
 
 // What is said later is tried again too, from where the conversation was.
-func TestWhatIsSaidLaterIsTriedAgain(t *testing.T) {
+func TestSend_RetryResumesTheConversation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := &keeper{Adapter: newMoody(tokened("one"), fails(errBusyModel, ""), tokened("two"))}
 		c := converse(t, k, &drover.Options{Settings: agent.Settings{Dir: t.TempDir()}, Retry: &drover.RetryPolicy{}})
@@ -203,7 +203,7 @@ func TestWhatIsSaidLaterIsTriedAgain(t *testing.T) {
 }
 
 // Sections that are opened by a new beginning are opened by whatever is said.
-func TestWhatIsSaidLaterOpensSections(t *testing.T) {
+func TestSend_RestartOpensSections(t *testing.T) {
 	open := calls(call("open", "mcp__drover__"+prompt.OpenSections, `{"section_keys":["more"],"reason":"r"}`))
 	hidden := prompt.Markdown("more", "More", "The moon is blue.").With(notes())
 	hidden.Summary, hidden.Visibility = "There is more.", prompt.Summary
@@ -230,7 +230,7 @@ func TestWhatIsSaidLaterOpensSections(t *testing.T) {
 }
 
 // Why an evaluation was stopped is known, also where it would be tried again.
-func TestWhyAnAgentThatStartsWasStopped(t *testing.T) {
+func TestDeadline_DuringStartIsTheError(t *testing.T) {
 	for name, retry := range map[string]*drover.RetryPolicy{"once": nil, "tried again": {}} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -251,7 +251,7 @@ func TestWhyAnAgentThatStartsWasStopped(t *testing.T) {
 }
 
 // The error of an evaluation inside of another is its cause, and not its error.
-func TestAnEvaluationInsideOfAnother(t *testing.T) {
+func TestEvaluationError_InnerEvaluationIsTheCause(t *testing.T) {
 	inner := &drover.EvaluationError{Prompt: "inner", Message: "no", Err: errBadModel}
 	_, err := drover.Evaluate(t.Context(), agenttest.New(agenttest.Fail(inner)), newPrompt[prompt.Text](t), &drover.Options{Settings: agent.Settings{Dir: t.TempDir()}})
 	outer, ok := err.(*drover.EvaluationError) // which of the two it is
@@ -261,7 +261,7 @@ func TestAnEvaluationInsideOfAnother(t *testing.T) {
 }
 
 // A prompt is said again as the prompt, whatever an earlier failure wanted to be said.
-func TestABeginningAfterAFailureSaysThePrompt(t *testing.T) {
+func TestBegin_AfterAFailureSendsThePromptAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := newMoody(fails(errBusyModel, "one", uses("Bash")), tokened("two"))
 		k := &keeper{Adapter: a, refuses: func(_ context.Context, n int) error {
@@ -284,7 +284,7 @@ func TestABeginningAfterAFailureSaysThePrompt(t *testing.T) {
 }
 
 // An agent that does not get ready is not the one that is talked to later.
-func TestAnAgentThatDoesNotGetReady(t *testing.T) {
+func TestConversation_AgentThatFailedToStartIsNotReused(t *testing.T) {
 	k := &keeper{Adapter: newMoody(tokened("one")), unready: func() error { return errBadModel }}
 	c := converse(t, k, &drover.Options{Settings: agent.Settings{Dir: t.TempDir()}})
 	if err := c.Prepare(t.Context()); !errors.Is(err, errBadModel) {
@@ -299,7 +299,7 @@ func TestAnAgentThatDoesNotGetReady(t *testing.T) {
 }
 
 // A session that had no room for one turn may have some for the next.
-func TestAConversationGoesOnWhenThereIsRoomAgain(t *testing.T) {
+func TestConversation_ContinuesWhenTheSessionHasRoomAgain(t *testing.T) {
 	store := &fullStore{session.NewMemoryStore(), 1000}
 	s, err := session.Open(store, nil)
 	if err != nil {
@@ -320,7 +320,7 @@ func TestAConversationGoesOnWhenThereIsRoomAgain(t *testing.T) {
 }
 
 // A call of a subagent that works on in the background is recorded when its agent is ended, if not before.
-func TestACallInTheBackgroundIsRecordedOnce(t *testing.T) {
+func TestCalls_BackgroundCallIsRecordedOnce(t *testing.T) {
 	s := session.New(nil)
 	background := event.Event{Payload: call("1", "Bash", `{}`), AgentID: "sub"}
 	k := &keeper{Adapter: agenttest.New(agenttest.EmitEvents(background), agenttest.Done("one"))}
@@ -339,7 +339,7 @@ func TestACallInTheBackgroundIsRecordedOnce(t *testing.T) {
 	}
 }
 
-func TestAClosedConversationHasNoTurn(t *testing.T) {
+func TestConversation_ClosedRefusesATurn(t *testing.T) {
 	c := converse(t, newMoody(tokened("one")), &drover.Options{Settings: agent.Settings{Dir: t.TempDir()}})
 	if _, err := c.Begin(t.Context()); err != nil {
 		t.Fatal(err)
@@ -359,7 +359,7 @@ func TestAClosedConversationHasNoTurn(t *testing.T) {
 }
 
 // Hooks may come between two turns, and forks at any time.
-func TestHooksAndForksAtAnyTime(t *testing.T) {
+func TestConversation_HooksAndForksRunConcurrently(t *testing.T) {
 	var hooks *agent.Hooks
 	var host agent.Host
 	a := agenttest.New(func(r *agenttest.Run) { hooks, host = r.Request.Hooks, r.Request.Host }, agenttest.Done("one"))

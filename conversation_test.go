@@ -25,7 +25,7 @@ import (
 )
 
 // An agent that dies takes its turn with it, not the conversation.
-func TestAConversationOutlivesItsAgent(t *testing.T) {
+func TestConversation_OutlivesItsAgent(t *testing.T) {
 	cli := claudetest.CLI(t)
 	model := claudetest.NewModel(t, script.Text("The marker is blue."), script.Text("It was blue."))
 	started := make(chan claude.Process, 2)

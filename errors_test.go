@@ -124,7 +124,7 @@ func status(code int) claudetest.CLIScript {
 }
 
 // Each way in which a CLI can fail is an error of one kind, with the phase and the advice that belong to it.
-func TestWhatGoesWrongWithTheCLI(t *testing.T) {
+func TestEvaluationError_KindOfEachCLIFailure(t *testing.T) {
 	for name, x := range map[string]struct {
 		script claudetest.CLIScript
 		opts   drover.Options
@@ -289,7 +289,7 @@ func TestWhatGoesWrongWithTheCLI(t *testing.T) {
 }
 
 // The error of a CLI that cannot be started names the command that fixes the cause.
-func TestACLIThatCannotBeRun(t *testing.T) {
+func TestEvaluationError_CLIThatCannotStartNamesTheFix(t *testing.T) {
 	missing := claudecode.New(&claude.Options{CLIPath: "/nonexistent/claude"})
 	_, err := drover.Evaluate(t.Context(), missing, newPrompt[review](t), nil)
 	failing{
@@ -316,7 +316,7 @@ func realCLI(t *testing.T, cli *claudetest.RealCLI, model *claudetest.Model) *cl
 }
 
 // The real CLI tells these errors in the same way. Each is a turn of one conversation, which goes on.
-func TestWhatGoesWrongWithTheModel(t *testing.T) {
+func TestEvaluationError_KindOfEachModelFailure(t *testing.T) {
 	cases := []struct {
 		name string
 		turn script.Turn
@@ -353,7 +353,7 @@ func TestWhatGoesWrongWithTheModel(t *testing.T) {
 }
 
 // Limits that have come end an evaluation before anything is started; so does a context that has ended.
-func TestNothingIsStartedThatCannotBeFinished(t *testing.T) {
+func TestEvaluate_ReachedLimitEndsItBeforeTheStart(t *testing.T) {
 	spent := guard.NewTracker(guard.Budget{MaxTotalTokens: 10})
 	spent.Record(guard.Usage{InputTokens: 10})
 	over, cancel := context.WithCancelCause(t.Context())
@@ -390,7 +390,7 @@ func TestNothingIsStartedThatCannotBeFinished(t *testing.T) {
 
 // A deadline, a budget and a cancellation end a run of the real CLI that has begun. What it has used by
 // then is known.
-func TestLimitsEndARunOfTheRealCLI(t *testing.T) {
+func TestLimits_EndARunOfTheRealCLI(t *testing.T) {
 	because := errors.New("enough")
 	for name, x := range map[string]struct {
 		turns []script.Turn

@@ -60,7 +60,7 @@ func reviewFolder(ctx context.Context, out io.Writer, folder string, opts *claud
 }
 
 // What the front page shows, on the real CLI.
-func TestTheFirstPageRuns(t *testing.T) {
+func TestREADME_FirstExampleRuns(t *testing.T) {
 	cli := claudetest.CLI(t)
 	folder := t.TempDir()
 	if err := os.WriteFile(filepath.Join(folder, "main.go"), []byte("package main\n"), 0o644); err != nil {

@@ -30,7 +30,7 @@ type countInput struct {
 	Text string `json:"text"`
 }
 
-func TestAPromptBecomesATypedAnswer(t *testing.T) {
+func TestEvaluate_ReturnsATypedAnswer(t *testing.T) {
 	cli := claudetest.CLI(t)
 	count := tool.Must("count", "Counts letters.", func(_ context.Context, in countInput) (int, error) { return len(in.Text), nil })
 	p, err := prompt.NewPrompt[review]("demo", "review", prompt.Markdown("task", "Task", "Review it.").With(count))

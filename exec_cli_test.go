@@ -17,7 +17,7 @@ import (
 
 // The check is run in a cell of its own, while the agent waits in the other one: it finds what the agent wrote,
 // the agent finds what it wrote, and it is not run on the host.
-func TestACompletionCommandRunsInASecondCell(t *testing.T) {
+func TestCompletionCommand_RunsInASecondCell(t *testing.T) {
 	cli := claudetest.CLI(t)
 	const check = `id -u > checked-by; cat answer.txt && grep -q right answer.txt`
 	answer := script.Structured(script.Input{"summary": "Done.", "issues": []string{}})

@@ -19,7 +19,7 @@ func (executor) Exec(_ context.Context, req agent.Request, argv []string) (guard
 	return guard.Executed{Output: []byte(req.Dir + ": " + strings.Join(argv, " "))}, nil
 }
 
-func TestWhoRunsTheCommandsOfACompletionCheck(t *testing.T) {
+func TestCompletionCommand_Executor(t *testing.T) {
 	own := func(context.Context, []string) (guard.Executed, error) {
 		return guard.Executed{Output: []byte("the caller's own")}, nil
 	}

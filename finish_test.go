@@ -18,7 +18,7 @@ import (
 )
 
 // A reader that panics, or ends its goroutine, has left.
-func TestAReaderThatPanicsHasLeft(t *testing.T) {
+func TestStream_PanickingReaderHasLeft(t *testing.T) {
 	for name, leave := range map[string]func(){
 		"it panics":              func() { panic("enough") },
 		"its goroutine is ended": runtime.Goexit,
@@ -46,7 +46,7 @@ func TestAReaderThatPanicsHasLeft(t *testing.T) {
 }
 
 // An evaluation whose end cannot be recorded reports no success to any receiver.
-func TestAnEndThatCannotBeRecordedIsNoSuccess(t *testing.T) {
+func TestEvaluate_UnrecordedEndIsNotASuccess(t *testing.T) {
 	ended := 0
 	for room := range 20 {
 		s, err := session.Open(&fullStore{session.NewMemoryStore(), room}, nil)

@@ -74,7 +74,7 @@ func TestCalls_IDsThatAServiceUsesAgain(t *testing.T) {
 }
 
 // The ids say what becomes of the calls. All of them are told once, with what they were.
-func TestEachCallOfTheRealCLIIsRecordedOnce(t *testing.T) {
+func TestRealCLI_EachCallIsRecordedOnce(t *testing.T) {
 	for version, cli := range clis {
 		t.Run(version, func(t *testing.T) {
 			cli := cli(t)
@@ -162,7 +162,7 @@ func TestToolServer_NameThatTheCLISpellsOtherwise(t *testing.T) {
 }
 
 // The shell is in the folder above the workspace, and what the model writes goes into it.
-func TestPathsAreLedIntoTheWorkspaceByTheRealCLI(t *testing.T) {
+func TestRealCLI_PathsAreRewrittenIntoTheWorkspace(t *testing.T) {
 	cli, dir := claudetest.CLI(t), t.TempDir()
 	root := filepath.Join(dir, "inner")
 	model := claudetest.NewModel(t,
@@ -209,7 +209,7 @@ func TestPathsAreLedIntoTheWorkspaceByTheRealCLI(t *testing.T) {
 
 // The answer is refused until the file is there. What the model reads is the feedback, and what it did
 // meanwhile is followed by feedback too.
-func TestTheRealCLIIsSentBackUntilItIsDone(t *testing.T) {
+func TestRealCLI_ContinuesUntilTheCheckPasses(t *testing.T) {
 	for version, cli := range clis {
 		t.Run(version, func(t *testing.T) {
 			cli := cli(t)
@@ -251,7 +251,7 @@ func TestTheRealCLIIsSentBackUntilItIsDone(t *testing.T) {
 }
 
 // A turn that is interrupted leaves a record of what it was at.
-func TestCallsThatTheRealCLIDoesNotEndAreRecorded(t *testing.T) {
+func TestRealCLI_InterruptedCallsAreRecorded(t *testing.T) {
 	cli := claudetest.CLI(t)
 	for name, x := range map[string]struct {
 		call script.ToolCall
@@ -291,7 +291,7 @@ func TestCallsThatTheRealCLIDoesNotEndAreRecorded(t *testing.T) {
 }
 
 // Calls of a subagent are its own.
-func TestSubagentsOfTheRealCLIAreToldApart(t *testing.T) {
+func TestRealCLI_CallsOfSubagentsAreDistinguished(t *testing.T) {
 	cli := claudetest.CLI(t)
 	model := claudetest.NewModel(t,
 		script.Reply(use("t2", "Bash", script.Input{"command": "echo inner"}), use("t3", "mcp__drover__note", script.Input{"text": "inner"})).When(script.IsSubagent()),
@@ -320,7 +320,7 @@ func TestSubagentsOfTheRealCLIAreToldApart(t *testing.T) {
 
 // A mode that the adapter was given is not set aside by a gate that has nothing to say. Tools of the prompt
 // are not the mode's to forbid.
-func TestAPermissionModeOfTheRealCLIHolds(t *testing.T) {
+func TestRealCLI_PermissionModeIsEnforced(t *testing.T) {
 	cli := claudetest.CLI(t)
 	for _, x := range []struct {
 		mode     claude.PermissionMode
@@ -356,7 +356,7 @@ func TestAPermissionModeOfTheRealCLIHolds(t *testing.T) {
 }
 
 // The gateway counts, and nobody else.
-func TestTheBudgetOfTheRealCLIIsCountedOnce(t *testing.T) {
+func TestRealCLI_UsageIsCountedOnce(t *testing.T) {
 	cli := claudetest.CLI(t)
 	model := claudetest.NewModel(t, script.Structured(fine).Metered(script.Usage{Input: 1000, Output: 10}))
 	tracker := guard.NewTracker(guard.Budget{MaxTotalTokens: 100_000})
@@ -380,7 +380,7 @@ func greeting(t testing.TB) *prompt.Section {
 	return more
 }
 
-func TestTheRealCLIFindsWhatIsOpened(t *testing.T) {
+func TestRealCLI_OpenedSectionIsAvailable(t *testing.T) {
 	cli := claudetest.CLI(t)
 	for _, restart := range []bool{false, true} {
 		name := map[bool]string{false: "in the run", true: "by a restart"}[restart]

@@ -27,7 +27,7 @@ func decides(c event.ToolCall, got *event.Decision) agenttest.Step {
 	return func(r *agenttest.Run) { *got = r.Request.Host.Decide(r.Context, c) }
 }
 
-func TestReasonsOfDenialsAreWordForWord(t *testing.T) {
+func TestDenial_ReasonsAreExact(t *testing.T) {
 	blocked := func(names ...string) *session.Session {
 		s := session.New(nil)
 		if _, err := s.Dispatch(context.Background(), session.ToolPermissions{Blocked: names}); err != nil {
@@ -75,7 +75,7 @@ func no(name string) gate.Policy {
 	})
 }
 
-func TestWhatNothingForbidsIsAllowed(t *testing.T) {
+func TestDecide_PermissionsAndLists(t *testing.T) {
 	for name, x := range map[string]struct {
 		opts drover.Options
 		call event.ToolCall
@@ -104,7 +104,7 @@ func TestWhatNothingForbidsIsAllowed(t *testing.T) {
 	}
 }
 
-func TestTheApproverIsAskedOnce(t *testing.T) {
+func TestApprover_IsAskedOnce(t *testing.T) {
 	asked := 0
 	opts := &drover.Options{
 		Session: session.New(nil), Policies: []gate.Policy{gate.AskTools("note")},
@@ -121,7 +121,7 @@ func TestTheApproverIsAskedOnce(t *testing.T) {
 	}
 }
 
-func TestHandlersFindTheRun(t *testing.T) {
+func TestHandler_ContextHasTheRun(t *testing.T) {
 	s, heart := session.New(nil), guard.NewHeartbeat(nil)
 	tracker := guard.NewTracker(guard.Budget{MaxTotalTokens: 10})
 	deadline := guard.FromNow(time.Hour)
@@ -157,7 +157,7 @@ func TestHandlersFindTheRun(t *testing.T) {
 	}
 }
 
-func TestValuesOfOurToolsHaveTheirSlices(t *testing.T) {
+func TestTools_ValuesAreInTheirSlices(t *testing.T) {
 	s := session.New(nil)
 	if _, err := play(t, &drover.Options{Session: s}, calls(call("1", "mcp__drover__note", `{"text":"a"}`)), answers()); err != nil {
 		t.Fatal(err)
@@ -179,7 +179,7 @@ func opens(id string) agenttest.Step {
 	return calls(call(id, "mcp__drover__"+prompt.OpenSections, `{"section_keys":["more"],"reason":"curious"}`))
 }
 
-func TestOpenedSectionsHoldInTheSameRun(t *testing.T) {
+func TestDisclosure_OpenedSectionAppliesInTheSameRun(t *testing.T) {
 	s := session.New(nil)
 	var before, after event.Decision
 	fetch := func(id string) event.ToolCall { return call(id, "WebFetch", `{"url":"http://x"}`) }
@@ -219,7 +219,7 @@ func TestRestart_ShowsTheSectionsThatTheModelAskedFor(t *testing.T) {
 	}
 }
 
-func TestVisibilityIsForOneEvaluation(t *testing.T) {
+func TestVisibility_AppliesToOneEvaluation(t *testing.T) {
 	s := session.New(nil)
 	p := reviewPrompt(t, prompt.Markdown("task", "Task", "Review."), hidden())
 	for _, shown := range []bool{true, false} {

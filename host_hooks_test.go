@@ -23,7 +23,7 @@ import (
 	"github.com/drover-agents/drover/session"
 )
 
-func TestTheAgentIsToldTheContextOnce(t *testing.T) {
+func TestHooks_ContextIsAddedToThePromptOnce(t *testing.T) {
 	s := session.New(nil)
 	dir := t.TempDir()
 	for _, e := range []any{session.Workspace{Root: dir}, session.PlanUpdated{Steps: []session.PlanStep{{Description: "read it", Status: "in_progress"}}}} {
@@ -51,7 +51,7 @@ func TestTheAgentIsToldTheContextOnce(t *testing.T) {
 	}
 }
 
-func TestFeedbackIsGivenAfterCalls(t *testing.T) {
+func TestFeedback_IsGivenAfterCalls(t *testing.T) {
 	s := session.New(nil)
 	rule := guard.FeedbackRule{Provider: guard.StaticFeedback{As: "nag", Text: "hurry"}, Trigger: guard.FeedbackTrigger{EveryCalls: 2}}
 	if _, err := play(t, &drover.Options{Session: s, Feedback: []guard.FeedbackRule{rule}},
@@ -78,7 +78,7 @@ func (brokenFeedback) Provide(context.Context, *session.Session) (session.Feedba
 	return session.Feedback{}, errors.New("no idea")
 }
 
-func TestHooksThatFailAreCountedAndEndNothing(t *testing.T) {
+func TestHooks_FailuresAreCountedAndDoNotEndTheRun(t *testing.T) {
 	rule := guard.FeedbackRule{Provider: brokenFeedback{}, Trigger: guard.FeedbackTrigger{EveryCalls: 1}}
 	panics := guard.CheckerFunc(func(context.Context, guard.Attempt) (guard.Completion, error) { panic("no") })
 	var logged strings.Builder
@@ -121,7 +121,7 @@ func TestCallEnded_RecordsAtOnce(t *testing.T) {
 	}
 }
 
-func TestSubagentsAndCompactionsAreToldAndCounted(t *testing.T) {
+func TestHooks_SubagentsAndCompactionsAreRecordedAndCounted(t *testing.T) {
 	s := session.New(nil)
 	resp, err := play(t, &drover.Options{Session: s}, func(r *agenttest.Run) {
 		h := r.Request.Hooks
@@ -157,7 +157,7 @@ func finishes(tries int, read *[]string) agenttest.Step {
 	}
 }
 
-func TestAnAgentIsSentBackUntilItIsDone(t *testing.T) {
+func TestCompletion_AgentContinuesUntilTheCheckPasses(t *testing.T) {
 	for _, x := range []struct {
 		name           string
 		doneAfter, max int
@@ -193,7 +193,7 @@ func TestAnAgentIsSentBackUntilItIsDone(t *testing.T) {
 }
 
 // Not every agent asks before it stops, and none does so for ever: then it is told in another turn.
-func TestAnAgentThatDoesNotAskIsToldAfterwards(t *testing.T) {
+func TestCompletion_AgentWithoutAStopHookGetsAnotherTurn(t *testing.T) {
 	dir := t.TempDir()
 	turn := 0
 	a := agenttest.New(func(r *agenttest.Run) {
@@ -213,7 +213,7 @@ func TestAnAgentThatDoesNotAskIsToldAfterwards(t *testing.T) {
 	}
 }
 
-func TestStoppingIsNotAskedAboutAnAnswer(t *testing.T) {
+func TestStopping_StructuredAnswerIsNotChecked(t *testing.T) {
 	never := guard.CheckerFunc(func(context.Context, guard.Attempt) (guard.Completion, error) { return guard.Completion{}, nil })
 	var answered, plain string
 	_, err := play(t, &drover.Options{Completion: never, MaxRounds: 1}, func(r *agenttest.Run) {
@@ -230,7 +230,7 @@ func TestStoppingIsNotAskedAboutAnAnswer(t *testing.T) {
 	}
 }
 
-func TestNobodyIsSentBackWhenTheLimitsAreSpent(t *testing.T) {
+func TestCompletion_SpentLimitsEndTheRun(t *testing.T) {
 	never := guard.CheckerFunc(func(context.Context, guard.Attempt) (guard.Completion, error) {
 		t.Error("the checker was asked")
 		return guard.Completion{}, nil

@@ -11,7 +11,7 @@ import (
 	_ "github.com/drover-agents/drover/internal/testkit"
 )
 
-func TestPathsAreLedIntoTheWorkspace(t *testing.T) {
+func TestRewrite_PathsAreMappedIntoTheWorkspace(t *testing.T) {
 	for _, x := range []struct{ name, root, dir, path, want string }{
 		{"in the workspace", "/w", "/w", "/w/a", "/w/a"},
 		{"in a folder of it", "/w", "/w/sub", "/w/sub/a", "/w/sub/a"},
@@ -34,7 +34,7 @@ func TestPathsAreLedIntoTheWorkspace(t *testing.T) {
 	}
 }
 
-func TestWhatIsLedElsewhereIsLedIntoTheWorkspace(t *testing.T) {
+func TestRewrite_MappedPathsStayInTheWorkspace(t *testing.T) {
 	path := rapid.StringMatching(`(/(a|b|\.\.)){1,5}`)
 	rapid.Check(t, func(t *rapid.T) {
 		root, dir, p := filepath.Clean(path.Draw(t, "root")), filepath.Clean(path.Draw(t, "dir")), filepath.Clean(path.Draw(t, "path"))

@@ -25,7 +25,7 @@ import (
 	"github.com/drover-agents/drover/tool"
 )
 
-func TestEachCallIsRecordedOnceHoweverItEnds(t *testing.T) {
+func TestCalls_EachIsRecordedOnce(t *testing.T) {
 	const own = "mcp__drover__note"
 	failed := func(id, name, text string) agenttest.Step {
 		return agenttest.Emit(call(id, name, `{}`), event.ToolResult{ID: event.CallID(id), Name: name, Status: event.ToolError, Failure: &event.ToolFailure{Message: text}})
@@ -95,7 +95,7 @@ func (allowing) Decide(context.Context, event.ToolCall) event.Decision {
 
 // The context of the evaluation ends while one of our tools runs and while one of the agent's own does:
 // the stream has nothing more to say of either.
-func TestCallsOfAnEvaluationThatIsCancelledAreRecorded(t *testing.T) {
+func TestCalls_OfACancelledEvaluationAreRecorded(t *testing.T) {
 	s := session.New(nil)
 	ctx, cancel := context.WithCancel(t.Context())
 	steps := []agenttest.Step{
@@ -153,7 +153,7 @@ func TestCalls_AnIDThatComesAgainIsRecordedAgain(t *testing.T) {
 }
 
 // An agent may end its turn without waiting for what it has called.
-func TestATurnEndsWhenOurToolsHaveEnded(t *testing.T) {
+func TestTurn_EndsAfterTheToolsOfTheProgram(t *testing.T) {
 	s, begun := session.New(nil), make(chan struct{})
 	slow := tool.Must("slow", "Takes a while.", func(context.Context, tool.None) (string, error) {
 		close(begun)
@@ -174,7 +174,7 @@ func TestATurnEndsWhenOurToolsHaveEnded(t *testing.T) {
 	}
 }
 
-func TestARecordSaysWhatWasCalledWhereAndHowLong(t *testing.T) {
+func TestCalls_RecordHasToolAgentAndDuration(t *testing.T) {
 	s := session.New(nil)
 	c := call("1", "Write", `{"file_path":"/w/a.txt","content":"x"}`)
 	c.Dir = "/w"
@@ -195,7 +195,7 @@ func TestARecordSaysWhatWasCalledWhereAndHowLong(t *testing.T) {
 	}
 }
 
-func TestThePlanFollowsTheAgent(t *testing.T) {
+func TestPlan_FollowsTheAgent(t *testing.T) {
 	s := session.New(nil)
 	todo := call("1", "TodoWrite", `{"todos":[{"content":"read","status":"in_progress","activeForm":"reading"}]}`)
 	if _, err := play(t, &drover.Options{Session: s}, makes(todo, `{}`, ""), answers()); err != nil {
@@ -207,7 +207,7 @@ func TestThePlanFollowsTheAgent(t *testing.T) {
 	}
 }
 
-func TestTheLogHasEveryEventButPartsOfTexts(t *testing.T) {
+func TestSessionLog_HasEveryEventExceptDeltas(t *testing.T) {
 	s := session.New(nil)
 	at := func(turn int, p event.Payload) event.Event { return event.Event{Turn: turn, Payload: p} }
 	var beats atomic.Int64
@@ -244,7 +244,7 @@ func TestTheLogHasEveryEventButPartsOfTexts(t *testing.T) {
 	}
 }
 
-func TestDecisionsAreInTheStreamBesideTheirCalls(t *testing.T) {
+func TestStream_DecisionsAreNextToTheirCalls(t *testing.T) {
 	run := drover.Stream(t.Context(), agenttest.New(makes(call("1", "Bash", `{}`), `""`, ""), answers()), reviewPrompt(t), nil)
 	var kinds []event.Kind
 	for e, err := range run.Events() {
@@ -275,7 +275,7 @@ func (s *fullStore) Append(records []session.Record) error {
 }
 
 // Whatever it is that cannot be recorded first, the evaluation fails, and no call is made after it.
-func TestAnEvaluationThatCannotBeRecordedFails(t *testing.T) {
+func TestEvaluate_FailsWhenItCannotBeRecorded(t *testing.T) {
 	succeeded := false
 	for room := range 40 {
 		s, err := session.Open(&fullStore{session.NewMemoryStore(), room}, nil)
@@ -311,7 +311,7 @@ func TestAnEvaluationThatCannotBeRecordedFails(t *testing.T) {
 	}
 }
 
-func TestTheTrackerCountsWhatNobodyElseCounts(t *testing.T) {
+func TestTracker_CountsUsageOnce(t *testing.T) {
 	usage := func(input, output int64) event.Done {
 		tokens, err := event.NewTokens(event.CoverageComplete, event.TokenRecord{Tokens: event.TokenCount{Input: event.InputTokens{Total: input}, Output: event.OutputTokens{Total: output}}})
 		if err != nil {

@@ -43,7 +43,7 @@ func named(all []map[string]any, message string) (found []map[string]any) {
 	return found
 }
 
-func TestTheLogOfARun(t *testing.T) {
+func TestLog_OfARun(t *testing.T) {
 	var log bytes.Buffer
 	handler := guard.LogHandler(slog.NewJSONHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	resp, err := busyRun(t.Context(), t, claudetest.CLI(t), &drover.Options{Logger: slog.New(handler), RunContext: guard.RunContext{RequestID: "request-1"}})
@@ -116,7 +116,7 @@ func TestEvaluate_PanickingLogHandlerDoesNotEndARun(t *testing.T) {
 	}
 }
 
-func TestTheLogOfAFailedRun(t *testing.T) {
+func TestLog_OfAFailedRun(t *testing.T) {
 	var log bytes.Buffer
 	_, err := drover.Evaluate(t.Context(), &tracedAgent{}, simplePrompt(t), &drover.Options{LogPrefix: "sdk", Logger: slog.New(slog.NewJSONHandler(&log, nil))})
 	if err == nil {

@@ -56,7 +56,7 @@ type tree struct {
 
 // Answers of every shape come through the real CLI: whatever is no object is wrapped on the way, and
 // unwrapped. What is recorded is the answer itself.
-func TestAnswersOfEveryShape(t *testing.T) {
+func TestAnswer_EveryShapeIsWrappedAndUnwrapped(t *testing.T) {
 	cli := claudetest.CLI(t)
 	answersWith(t, cli, []string{"a", "b"}, `["a","b"]`, script.Input{"value": []string{"a", "b"}})
 	answersWith(t, cli, 42, `42`, script.Input{"value": 42})
@@ -94,7 +94,7 @@ func sameJSON(t *testing.T, a, b string) bool {
 
 // A model that answers in words, or with what the type does not take, is told so, once. The usage of both
 // turns is counted.
-func TestAnAnswerIsRepairedOnce(t *testing.T) {
+func TestAnswer_IsRepairedOnce(t *testing.T) {
 	cli := claudetest.CLI(t)
 	used := script.Usage{Input: 100, Output: 10}
 	model := claudetest.NewModel(t,
@@ -141,7 +141,7 @@ func wordy(s *claudetest.ScriptSession, text string) {
 }
 
 // Success without a structured answer is an error, once repair has failed. It says all that is known.
-func TestSuccessWithoutAnAnswerIsAnError(t *testing.T) {
+func TestAnswer_MissingAfterSuccessIsAnError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cli := claudetest.ScriptCLI(t, func(s *claudetest.ScriptSession) {
 			s.Initialize("")
@@ -171,7 +171,7 @@ func TestSuccessWithoutAnAnswerIsAnError(t *testing.T) {
 }
 
 // Repair is for answers that the model could have given better, within the limits.
-func TestWhatIsNotRepaired(t *testing.T) {
+func TestAnswer_FailuresThatAreNotRepaired(t *testing.T) {
 	odd := event.Done{Status: event.DoneSuccess, Output: json.RawMessage(`{"left":1,"right":null}`)}
 	for name, x := range map[string]struct {
 		steps []agenttest.Step
@@ -202,7 +202,7 @@ func TestWhatIsNotRepaired(t *testing.T) {
 }
 
 // The model calls and the time of the model are those of each prompt, though the CLI adds them up.
-func TestEachPromptHasItsOwnFigures(t *testing.T) {
+func TestSummary_FiguresAreThoseOfEachPrompt(t *testing.T) {
 	cli := claudetest.CLI(t)
 	const slow = 300 * time.Millisecond
 	look := script.ToolCall{Name: "Glob", Input: script.Input{"pattern": "*"}}
@@ -226,7 +226,7 @@ func TestEachPromptHasItsOwnFigures(t *testing.T) {
 }
 
 // The real CLI says success where the model answers in words, and gives up where its answers never fit.
-func TestTheRealCLIWithoutAnAnswer(t *testing.T) {
+func TestRealCLI_WithoutAStructuredAnswer(t *testing.T) {
 	cli := claudetest.CLI(t)
 	wrong := script.Structured(script.Input{"summary": 4})
 	model := claudetest.NewModel(t,
@@ -249,7 +249,7 @@ func TestTheRealCLIWithoutAnAnswer(t *testing.T) {
 }
 
 // A checker sees the answer as the prompt's type has it.
-func TestACheckerSeesTheAnswerItself(t *testing.T) {
+func TestChecker_SeesTheUnwrappedAnswer(t *testing.T) {
 	var seen []string
 	checker := guard.CheckerFunc(func(_ context.Context, a guard.Attempt) (guard.Completion, error) {
 		seen = append(seen, string(a.Output))

@@ -27,7 +27,7 @@ func readPage(t *testing.T, name string) string {
 	return string(text)
 }
 
-func TestThePageOfEventsNamesEveryFieldOfOurs(t *testing.T) {
+func TestDocs_EventsNameEveryField(t *testing.T) {
 	page := readPage(t, "events.md")
 	for _, p := range []event.Payload{drover.SubagentStarted{}, drover.SubagentStopped{}, drover.Compacting{}} {
 		_, text, _ := strings.Cut(page, "\n### `"+string(p.EventKind())+"`\n")
@@ -41,7 +41,7 @@ func TestThePageOfEventsNamesEveryFieldOfOurs(t *testing.T) {
 	}
 }
 
-func TestThePageOfEvaluateNamesEveryOption(t *testing.T) {
+func TestDocs_EvaluateNamesEveryOption(t *testing.T) {
 	page := readPage(t, "evaluate.md")
 	for _, of := range []reflect.Type{
 		reflect.TypeFor[drover.Options](), reflect.TypeFor[drover.Summary](), reflect.TypeFor[drover.RetryPolicy](),
@@ -85,7 +85,7 @@ func findings(t *testing.T) *prompt.Prompt[Findings] {
 }
 
 // The table of the page is what an evaluation does, and no kind is without a next step.
-func TestThePageOfEvaluateKnowsEveryKindOfFailure(t *testing.T) {
+func TestDocs_EvaluateHasEveryKindOfFailure(t *testing.T) {
 	page := readPage(t, "evaluate.md")
 	for _, kind := range []agent.FailureKind{
 		agent.FailureUnavailable, agent.FailureRequest, agent.FailureStart, agent.FailureProcess, agent.FailureProtocol,
@@ -114,7 +114,7 @@ func TestThePageOfEvaluateKnowsEveryKindOfFailure(t *testing.T) {
 	}
 }
 
-func TestASecondTurnAtOnceIsToldWhatToDo(t *testing.T) {
+func TestSend_SecondTurnAtOnceIsBusy(t *testing.T) {
 	talk := drover.Converse(agenttest.New(agenttest.Emit(event.Text{Content: "x"}), agenttest.Block()), findings(t), nil)
 	defer talk.Close()
 	for range talk.Stream(t.Context(), "").Events() {

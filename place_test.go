@@ -36,7 +36,7 @@ func firstMessage(r *script.Request) string {
 	return ""
 }
 
-func TestThePlaceOfAPrompt(t *testing.T) {
+func TestPlacement_OfThePrompt(t *testing.T) {
 	const text, theirs = "Review the moon.", "# Harness"
 	cli := claudetest.CLI(t)
 	for name, x := range map[string]struct {
@@ -87,7 +87,7 @@ func TestThePlaceOfAPrompt(t *testing.T) {
 }
 
 // The model opens one section after the other, each of them by a new beginning.
-func TestHiddenSectionsAreOpenedSoManyTimes(t *testing.T) {
+func TestDisclosure_NumberOfRestartsIsLimited(t *testing.T) {
 	cli := claudetest.CLI(t)
 	sections := []*prompt.Section{prompt.Markdown("task", "Task", "Review.")}
 	for n := range 4 {
@@ -143,7 +143,7 @@ func unnamed(t *testing.T, r *script.Request) map[string]any {
 	return body
 }
 
-func TestAPreparedConversationSaysWhatAColdOneSays(t *testing.T) {
+func TestPrepare_SendsTheSameAsAColdStart(t *testing.T) {
 	cli := claudetest.CLI(t)
 	model := claudetest.NewModel(t, script.Structured(fine).Always())
 	a := &counted{Adapter: claudecode.New(cli.Options(model))}
@@ -184,7 +184,7 @@ func TestAPreparedConversationSaysWhatAColdOneSays(t *testing.T) {
 }
 
 // The processes and goroutines are looked for when the test ends.
-func TestAPreparedConversationThatNeverBeginsLeavesNothing(t *testing.T) {
+func TestPrepare_UnusedConversationLeavesNoProcesses(t *testing.T) {
 	cli := claudetest.CLI(t)
 	temp := filepath.Join(cli.Root, "prepared")
 	if err := os.Mkdir(temp, 0o700); err != nil {

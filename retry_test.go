@@ -80,7 +80,7 @@ func usesAs(id event.CallID, name string, status event.ToolStatus) agenttest.Ste
 }
 
 // An evaluation is tried again as long as that can help, is safe and is allowed.
-func TestWhatIsTriedAgain(t *testing.T) {
+func TestRetry_Conditions(t *testing.T) {
 	busy := fails(errBusyModel, "")
 	asks := func(wait time.Duration) agenttest.Step {
 		return agenttest.Emit(gateway.ModelCall{Status: 429, RetryAfterMS: float64(wait.Milliseconds())})
@@ -262,7 +262,7 @@ func checkSummary(t *testing.T, resp *drover.Response[prompt.Text], err error, a
 
 // Who follows the events hears of each attempt. What the evaluation has survived is no failure, and there
 // is one end.
-func TestAttemptsAreTold(t *testing.T) {
+func TestRetry_AttemptsAreEvents(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := session.New(nil)
 		m := newMoody(fails(errBusyModel, ""), fails(errBusyModel, ""), succeeds("fine"))
@@ -293,7 +293,7 @@ func TestAttemptsAreTold(t *testing.T) {
 }
 
 // A wait ends with the context.
-func TestAWaitCanBeInterrupted(t *testing.T) {
+func TestRetry_WaitEndsWithTheContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 		defer cancel()
@@ -307,7 +307,7 @@ func TestAWaitCanBeInterrupted(t *testing.T) {
 
 // The real CLI is told to wait, and the second attempt succeeds; after a call that changed something the
 // conversation goes on.
-func TestTheRealCLIIsTriedAgain(t *testing.T) {
+func TestRealCLI_IsRetried(t *testing.T) {
 	cli := claudetest.CLI(t)
 	model := claudetest.NewModel(t,
 		script.Fail(429, "slowly").RetryAfter(time.Second),

@@ -141,7 +141,7 @@ const busyTree = `invoke_agent demo:review claude-code json 70
 `
 
 // One run shows it all, since each start of the CLI takes its time.
-func TestTheTraceOfARun(t *testing.T) {
+func TestTelemetry_TraceOfARun(t *testing.T) {
 	for name, find := range map[string]func(testing.TB) *claudetest.RealCLI{"newest": claudetest.CLI, "oldest": claudetest.OldestCLI} {
 		t.Run(name, func(t *testing.T) {
 			r := newRecorder(t)
@@ -288,7 +288,7 @@ func (a *tracedAgent) Run(_ context.Context, req agent.Request) iter.Seq2[event.
 	}
 }
 
-func TestTheTraceGoesOnInTheAgent(t *testing.T) {
+func TestTelemetry_TraceContinuesInTheAgent(t *testing.T) {
 	const trace, span = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
 	known := guard.RunContext{TraceID: trace, SpanID: span}
 	cases := []struct {
@@ -343,7 +343,7 @@ func simplePrompt(t *testing.T) *prompt.Prompt[review] {
 	return p
 }
 
-func TestAFailedRunHasAFailedSpan(t *testing.T) {
+func TestTelemetry_FailedRunHasAFailedSpan(t *testing.T) {
 	for name, c := range map[string]struct {
 		content bool
 		want    string
@@ -366,7 +366,7 @@ func TestAFailedRunHasAFailedSpan(t *testing.T) {
 	}
 }
 
-func TestARunThatCannotBeginHasASpanToo(t *testing.T) {
+func TestTelemetry_RunThatCannotBeginHasASpan(t *testing.T) {
 	r := newRecorder(t)
 	_, err := drover.Evaluate(t.Context(), &tracedAgent{}, simplePrompt(t), &drover.Options{Telemetry: r.options(), Deadline: guard.At(time.Now().Add(-time.Second))})
 	if got, want := r.tree("drover.stage"), "invoke_agent demo:review prepare !deadline_exceeded\n"; got != want {

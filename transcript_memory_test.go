@@ -23,7 +23,7 @@ func heardLine(source, raw string) agent.TranscriptLine {
 	return agent.TranscriptLine{Source: source, Time: time.Unix(1, 0), Raw: json.RawMessage(raw)}
 }
 
-func TestWhatHasNoRoomInMemoryIsInTheFile(t *testing.T) {
+func TestTranscript_EntriesBeyondMaxBytesAreOnlyInTheFile(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "t.jsonl")
 	var told int
 	tr, err := newTranscript(&TranscriptOptions{MaxBytes: 3000, File: file, Entry: func(TranscriptEntry) { told++ }}, "p", "a")
@@ -56,7 +56,7 @@ func TestWhatHasNoRoomInMemoryIsInTheFile(t *testing.T) {
 	}
 }
 
-func TestALineCanBeLeftOut(t *testing.T) {
+func TestTranscript_NoRawOmitsTheLine(t *testing.T) {
 	tr, err := newTranscript(&TranscriptOptions{NoRaw: true}, "p", "a")
 	if err != nil {
 		t.Fatal(err)
@@ -73,7 +73,7 @@ func TestALineCanBeLeftOut(t *testing.T) {
 	}
 }
 
-func TestAPanicOfWhoIsToldIsNoPanicOfTheRun(t *testing.T) {
+func TestTranscript_PanicOfEntryIsAnError(t *testing.T) {
 	tr, err := newTranscript(&TranscriptOptions{Entry: func(TranscriptEntry) { panic("oh") }}, "p", "a")
 	if err != nil {
 		t.Fatal(err)

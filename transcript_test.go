@@ -62,7 +62,7 @@ func ofType(entries []drover.TranscriptEntry, kind agent.TranscriptType) (detail
 	return details
 }
 
-func TestAnEvaluationHasATranscript(t *testing.T) {
+func TestTranscript_OfAnEvaluation(t *testing.T) {
 	cli := claudetest.CLI(t)
 	model := claudetest.NewModel(t,
 		script.Reply(script.ThinkingBlock{Thinking: "hmm"}, script.ToolCall{Name: "Bash", Input: script.Input{"command": "false", "description": "Fail"}}),
@@ -119,7 +119,7 @@ func readEntries(written []byte) (entries []drover.TranscriptEntry, faults int) 
 	return entries, faults
 }
 
-func TestParallelEvaluationsKeepTheirTranscriptsApart(t *testing.T) {
+func TestTranscript_ParallelEvaluationsHaveTheirOwn(t *testing.T) {
 	cli := claudetest.CLI(t)
 	model := claudetest.NewModel(t,
 		saysAndAnswers("Answer of A.").When(script.SawText("Task A")).Always(),
@@ -165,7 +165,7 @@ func TestParallelEvaluationsKeepTheirTranscriptsApart(t *testing.T) {
 	}
 }
 
-func TestAConversationHasOneTranscript(t *testing.T) {
+func TestTranscript_ConversationHasOne(t *testing.T) {
 	cli := claudetest.CLI(t)
 	adapter := claudecode.New(cli.Options(claudetest.NewModel(t, saysAndAnswers("One."), saysAndAnswers("Two."))))
 	c := drover.Converse(adapter, notePrompt(t, "talk", "Begin."), nil)
@@ -196,7 +196,7 @@ func TestAConversationHasOneTranscript(t *testing.T) {
 	}
 }
 
-func TestATranscriptThatIsNotWantedIsNotKept(t *testing.T) {
+func TestTranscript_NotKeptWhenDisabled(t *testing.T) {
 	cli := claudetest.CLI(t)
 	adapter := claudecode.New(cli.Options(claudetest.NewModel(t, saysAndAnswers("Done."))))
 	resp, err := drover.Evaluate(t.Context(), adapter, notePrompt(t, "quiet", "Say it."), &drover.Options{Transcript: &drover.TranscriptOptions{Disabled: true}})
@@ -208,7 +208,7 @@ func TestATranscriptThatIsNotWantedIsNotKept(t *testing.T) {
 	}
 }
 
-func TestATranscriptWhoseFileCannotBeWrittenIsRefused(t *testing.T) {
+func TestTranscript_UnwritableFileIsRefused(t *testing.T) {
 	_, err := drover.Evaluate(t.Context(), claudecode.New(nil), notePrompt(t, "nowhere", "Say it."), &drover.Options{
 		Transcript: &drover.TranscriptOptions{File: filepath.Join(t.TempDir(), "missing", "t.jsonl")},
 	})
@@ -217,7 +217,7 @@ func TestATranscriptWhoseFileCannotBeWrittenIsRefused(t *testing.T) {
 	}
 }
 
-func TestLinesThatAreNoEntriesDoNotEndTheReading(t *testing.T) {
+func TestReadTranscript_InvalidLinesDoNotEndTheReading(t *testing.T) {
 	good := `{"prompt_name":"p","adapter":"a","run_id":"r","entry_type":"unknown","sequence_number":1,"source":"main","timestamp":"2026-01-01T00:00:00Z","raw":{"a":1}}`
 	text := "nonsense\n\n" + good + "\n{}\n" + good
 	entries, faults := readEntries([]byte(text))

@@ -38,12 +38,12 @@ func ExampleRunner() {
 		}),
 	})
 	if err != nil {
-		fmt.Println(advice.Text(err))
+		fmt.Println(err)
 		return
 	}
 	for e, err := range runner.Run(ctx, agent.Request{Prompt: "Review the shop."}) {
 		if err != nil { // the run was refused; there are no events
-			fmt.Println(advice.Text(err))
+			fmt.Println(err)
 			return
 		}
 		switch p := e.Payload.(type) {
@@ -105,7 +105,7 @@ func ExampleRegistry() {
 		}},
 	)
 	if err != nil {
-		fmt.Println(advice.Text(err))
+		fmt.Println(err)
 		return
 	}
 	for _, name := range registry.Names() {
@@ -128,7 +128,7 @@ func ExampleRegistry() {
 }
 
 // An adapter has passed when the suite has.
-func TestTheAdapterOfTheExamplesIsOne(t *testing.T) {
+func TestScriptedAdapter_PassesTheSuite(t *testing.T) {
 	agenttest.TestAdapter(t, agenttest.Subject{
 		New: func(*testing.T) agent.Adapter {
 			return agenttest.New(agenttest.UseTool(event.ToolCall{ID: "1", Name: "Bash"}, "hello"), agenttest.Done("token"))

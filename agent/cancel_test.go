@@ -21,7 +21,7 @@ import (
 	"github.com/drover-agents/drover/internal/testkit"
 )
 
-func TestARunWhoseContextHasEndedNeverReachesTheAdapter(t *testing.T) {
+func TestRunner_EndedContextNeverReachesTheAdapter(t *testing.T) {
 	cause := errors.New("the user left")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(cause)
@@ -56,7 +56,7 @@ func TestARunWhoseContextHasEndedNeverReachesTheAdapter(t *testing.T) {
 }
 
 // A stop at every event of a run: whatever the adapter makes of it, the next event is the done.
-func TestStoppingAtEveryEventLeavesOnlyTheDone(t *testing.T) {
+func TestStop_AtEveryEventLeavesOnlyTheDone(t *testing.T) {
 	stubborn := func(then ...agenttest.Step) []agenttest.Step {
 		return append(append([]agenttest.Step{agenttest.Obstinate()}, recording()...), then...)
 	}
@@ -140,7 +140,7 @@ func stoppedRun(t *testing.T, script []agenttest.Step, stopAt int) (*agent.Runne
 }
 
 // The made done counts what was dropped, and the calls among it.
-func TestADoneCountsWhatWasDropped(t *testing.T) {
+func TestDone_CountsDroppedEvents(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		script := append([]agenttest.Step{agenttest.Obstinate()}, recording()...)
 		_, events, _ := stoppedRun(t, append(script, agenttest.Sleep(time.Second)), 3)
@@ -154,7 +154,7 @@ func TestADoneCountsWhatWasDropped(t *testing.T) {
 }
 
 // What waited for the reader, or for its call, is counted too, and known.
-func TestADoneCountsWhatWaited(t *testing.T) {
+func TestDone_CountsUnreadEvents(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := agenttest.New(
 			agenttest.Emit(text("a")), agenttest.Sleep(time.Second),
@@ -181,7 +181,7 @@ func TestADoneCountsWhatWaited(t *testing.T) {
 }
 
 // The adapter's own done keeps its metadata; the count of the runner cannot be forged.
-func TestADoneOfTheAdapterCountsWhatWasDroppedToo(t *testing.T) {
+func TestDone_OfTheAdapterCountsDroppedEventsToo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		done := event.Event{
 			Payload:  event.Done{Status: event.DoneInterrupted},
@@ -201,14 +201,14 @@ func TestADoneOfTheAdapterCountsWhatWasDroppedToo(t *testing.T) {
 }
 
 // A run that is over drops nothing, however much its adapter still has to say.
-func TestNothingIsDroppedUnlessTheContextEnds(t *testing.T) {
+func TestStream_DropsEventsOnlyAfterTheContextEnds(t *testing.T) {
 	events := collect(t, scripted(t, agenttest.Obstinate(), agenttest.Done(""), agenttest.Emit(text("late"))).Run(t.Context(), agent.Request{}))
 	if got := droppedIn(events); got != "" {
 		t.Errorf("dropped %s events, want nothing said of it", got)
 	}
 }
 
-func TestTheReasonOfAnInterruptionIsTheCauseOfTheContext(t *testing.T) {
+func TestStop_ReasonIsTheCauseOfTheContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
@@ -224,7 +224,7 @@ func TestTheReasonOfAnInterruptionIsTheCauseOfTheContext(t *testing.T) {
 	})
 }
 
-func TestTheDrainTimeoutCanBeChosen(t *testing.T) {
+func TestDrainTimeout_IsConfigurable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
@@ -237,7 +237,7 @@ func TestTheDrainTimeoutCanBeChosen(t *testing.T) {
 }
 
 // While the reader is busy the time for a done goes on: when it comes back, the done is there.
-func TestAReaderThatIsBusyDuringAStopFindsTheDone(t *testing.T) {
+func TestStop_BusyReaderFindsTheDone(t *testing.T) {
 	cases := []struct {
 		name   string
 		busy   time.Duration
@@ -277,7 +277,7 @@ func TestAReaderThatIsBusyDuringAStopFindsTheDone(t *testing.T) {
 }
 
 // What failed before the stop, and was not read, is interrupted like everything else.
-func TestAFailureThatNobodyReadBeforeTheStopIsAnInterruption(t *testing.T) {
+func TestStop_UnreadFailureIsAnInterruption(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		script := []agenttest.Step{agenttest.Emit(text("a"), text("b")), agenttest.Fail(errBroken)}
 		_, events, after := stoppedRun(t, script, 1)
@@ -289,7 +289,7 @@ func TestAFailureThatNobodyReadBeforeTheStopIsAnInterruption(t *testing.T) {
 }
 
 // A stop that races the adapter's done yields one done, wherever the two meet.
-func TestAStopThatRacesTheDoneYieldsOneDone(t *testing.T) {
+func TestStop_RacingTheDoneYieldsOneDone(t *testing.T) {
 	seen := map[event.DoneStatus]int{}
 	for i := range testkit.Size(400, 20_000) {
 		rng := rand.New(rand.NewPCG(1, uint64(i)))
@@ -320,7 +320,7 @@ func yieldSome(n int) agenttest.Step {
 }
 
 // The context that the adapter gets carries the values of the caller's.
-func TestTheAdapterGetsTheValuesOfTheContext(t *testing.T) {
+func TestRunner_AdapterGetsTheValuesOfTheContext(t *testing.T) {
 	type key struct{}
 	var got any
 	look := func(r *agenttest.Run) { got = r.Context.Value(key{}) }
@@ -331,7 +331,7 @@ func TestTheAdapterGetsTheValuesOfTheContext(t *testing.T) {
 }
 
 // A recording that is read to its end comes through as it is.
-func TestARunComesThroughAsItIs(t *testing.T) {
+func TestRunner_RecordingComesThroughUnchanged(t *testing.T) {
 	events := collect(t, newRunner(t, agenttest.New(append(recording(), agenttest.Done(""))...), nil).Run(t.Context(), agent.Request{}))
 	if len(events) != len(recorded)+1 {
 		t.Fatalf("got %d events, want %d", len(events), len(recorded)+1)

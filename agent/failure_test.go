@@ -12,7 +12,7 @@ import (
 	"github.com/drover-agents/drover/event"
 )
 
-func TestTheEndIsReadFromTheMetadata(t *testing.T) {
+func TestEndOf_ReadsTheMetadata(t *testing.T) {
 	for name, x := range map[string]struct {
 		metadata string
 		want     agent.End

@@ -28,7 +28,7 @@ type oddDone struct{}
 func (oddDone) EventKind() event.Kind { return event.KindDone }
 
 // An adapter may fail in every way: there is one done, it is the last event, and it says what happened.
-func TestWhateverTheAdapterDoesThereIsOneDoneAtTheEnd(t *testing.T) {
+func TestRunner_EveryFailureOfAnAdapterEndsWithOneDone(t *testing.T) {
 	steps := func(s ...agenttest.Step) []agenttest.Step { return s }
 	done := agenttest.Done("t2")
 	hello := agenttest.Emit(text("hello"))
@@ -95,7 +95,7 @@ type nilStream struct{ *agenttest.Adapter }
 
 func (nilStream) Run(context.Context, agent.Request) iter.Seq2[event.Event, error] { return nil }
 
-func TestAnAdapterThatReturnsNoStreamHasFailed(t *testing.T) {
+func TestRunner_AdapterWithoutAStreamHasFailed(t *testing.T) {
 	events := collect(t, newRunner(t, nilStream{agenttest.New()}, nil).Run(t.Context(), agent.Request{}))
 	expect(t, events, "error:ADAPTER_ERROR done:error")
 	if got, want := doneOf(events).Result, "the adapter returned no stream"; got != want {
@@ -110,13 +110,13 @@ func (panickyRun) Run(context.Context, agent.Request) iter.Seq2[event.Event, err
 	panic("no stream")
 }
 
-func TestAnAdapterThatPanicsBeforeThereIsAStreamHasFailed(t *testing.T) {
+func TestRunner_AdapterThatPanicsBeforeItsStreamHasFailed(t *testing.T) {
 	events := collect(t, newRunner(t, panickyRun{agenttest.New()}, nil).Run(t.Context(), agent.Request{}))
 	expect(t, events, "error:ADAPTER_ERROR done:error")
 }
 
 // An error of the adapter is told when it comes, not when the adapter deigns to return.
-func TestAFailureIsToldEvenIfTheAdapterStaysAfterIt(t *testing.T) {
+func TestRunner_FailureIsReportedBeforeTheAdapterReturns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begun := time.Now()
 		r := scripted(t, agenttest.Obstinate(), agenttest.Fail(errBroken), agenttest.Block(), agenttest.Sleep(time.Second))
@@ -135,7 +135,7 @@ func TestAFailureIsToldEvenIfTheAdapterStaysAfterIt(t *testing.T) {
 	})
 }
 
-func TestTheErrorOfAnAdapterIsTheCauseOfTheErrorEvent(t *testing.T) {
+func TestErrorEvent_CauseIsTheErrorOfTheAdapter(t *testing.T) {
 	missing := agent.Readiness{State: agent.StateMissing, Detail: "no such program"}
 	events := collect(t, newRunner(t, &agenttest.Adapter{Readiness: missing}, nil).Run(t.Context(), agent.Request{}))
 	expect(t, events, "error:ADAPTER_ERROR done:error")
@@ -146,7 +146,7 @@ func TestTheErrorOfAnAdapterIsTheCauseOfTheErrorEvent(t *testing.T) {
 }
 
 // What the runner says in the adapter's place has the adapter's session, and what was seen of its calls.
-func TestAMadeDoneKnowsWhatWasSeen(t *testing.T) {
+func TestDone_OfTheRunnerHasSessionAndCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := scripted(t,
 			agenttest.EmitEvents(
@@ -176,7 +176,7 @@ func TestAMadeDoneKnowsWhatWasSeen(t *testing.T) {
 }
 
 // A payload whose kind changes cannot smuggle a second done in.
-func TestAPayloadIsAskedForItsKindOnce(t *testing.T) {
+func TestRunner_ReadsTheKindOfAPayloadOnce(t *testing.T) {
 	var kinds []event.Kind
 	for e := range scripted(t, agenttest.Emit(new(fickle)), agenttest.Done("")).Run(t.Context(), agent.Request{}) {
 		kinds = append(kinds, e.Kind)
@@ -198,7 +198,7 @@ func (f *fickle) EventKind() event.Kind {
 }
 
 // What goes wrong after the end is in the log, since no event can tell.
-func TestFailuresAfterTheEndAreLogged(t *testing.T) {
+func TestRunner_FailuresAfterTheEndAreLogged(t *testing.T) {
 	cases := []struct {
 		name string
 		late agenttest.Step
@@ -221,7 +221,7 @@ func TestFailuresAfterTheEndAreLogged(t *testing.T) {
 }
 
 // An adapter that never returns is left behind in the end, and said to be.
-func TestAnAdapterThatDoesNotReturnIsLeftBehind(t *testing.T) {
+func TestRunner_AdapterThatNeverReturnsIsLeftBehind(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
 		a := agenttest.New(agenttest.Obstinate(), agenttest.Done("t"), agenttest.Sleep(time.Hour))

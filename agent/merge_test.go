@@ -67,7 +67,7 @@ type skill string
 func (s skill) Name() string         { return string(s) }
 func (skill) WriteIn(*os.Root) error { return nil }
 
-func TestWhatARequestSaysBeatsTheDefaults(t *testing.T) {
+func TestMerge_RequestOverridesTheDefaults(t *testing.T) {
 	defaults, own := filled(t, "Default", 1), filled(t, "Own", 2)
 	if diff := cmp.Diff(own, requested(t, defaults, own), equalRequests); diff != "" {
 		t.Errorf("all is said (-want +got):\n%s", diff)
@@ -82,7 +82,7 @@ func TestWhatARequestSaysBeatsTheDefaults(t *testing.T) {
 
 // A new field of Request must be thought of where requests are merged. filled has all but those that no
 // defaults can have.
-func TestEveryFieldIsMerged(t *testing.T) {
+func TestMerge_CoversEveryField(t *testing.T) {
 	v := reflect.ValueOf(filled(t, "x", 1))
 	for _, field := range reflect.VisibleFields(v.Type()) {
 		switch field.Name {
@@ -95,7 +95,7 @@ func TestEveryFieldIsMerged(t *testing.T) {
 	}
 }
 
-func TestListsReplaceTheDefaultsWhole(t *testing.T) {
+func TestMerge_ListsReplaceTheDefaults(t *testing.T) {
 	defaults := agent.Request{
 		Settings: agent.Settings{
 			Tools: []string{"Read", "Edit"}, DisallowedTools: []string{"Bash"},
@@ -125,7 +125,7 @@ func TestListsReplaceTheDefaultsWhole(t *testing.T) {
 	}
 }
 
-func TestPermissionsAreMergedFieldByField(t *testing.T) {
+func TestMerge_PermissionsFieldByField(t *testing.T) {
 	type p = gate.Permissions
 	const ask, allow, deny = gate.LevelAsk, gate.LevelAllow, gate.LevelDeny
 	cases := []struct {
@@ -155,7 +155,7 @@ func TestPermissionsAreMergedFieldByField(t *testing.T) {
 	}
 }
 
-func TestBudgetsAreMergedLimitByLimit(t *testing.T) {
+func TestMerge_BudgetsLimitByLimit(t *testing.T) {
 	soon := guard.FromNow(time.Hour)
 	defaults := &guard.Budget{MaxTotalTokens: 1, MaxInputTokens: 2, MaxOutputTokens: 3, MaxCostUSD: 4, MaxRequests: 5, Deadline: soon}
 	for name, test := range map[string]struct{ own, want *guard.Budget }{
@@ -174,7 +174,7 @@ func TestBudgetsAreMergedLimitByLimit(t *testing.T) {
 }
 
 // An adapter, or the caller that made the runner, may do with a request what it likes.
-func TestNobodyChangesTheDefaults(t *testing.T) {
+func TestMerge_DefaultsAreNotShared(t *testing.T) {
 	defaults := filled(t, "Default", 1)
 	tracker := defaults.Trackers[0]
 	vandal := func(r *agenttest.Run) {

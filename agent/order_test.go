@@ -30,7 +30,7 @@ func asking(t *testing.T, takes time.Duration, steps ...agenttest.Step) *agent.R
 
 // What the host says of a call stands between the tool_use and the tool_result, whichever of the two
 // goroutines was faster.
-func TestWhatIsDecidedStandsBetweenTheCallAndItsResult(t *testing.T) {
+func TestOrder_DecisionIsBetweenTheCallAndItsResult(t *testing.T) {
 	bash := call("a", "Bash")
 	result := agenttest.Emit(event.ToolResult{ID: "a"})
 	done := agenttest.Done("")
@@ -100,7 +100,7 @@ func TestWhatIsDecidedStandsBetweenTheCallAndItsResult(t *testing.T) {
 }
 
 // While somebody thinks about the answer, the question is there to be read.
-func TestAQuestionIsReadBeforeItIsAnswered(t *testing.T) {
+func TestOrder_QuestionIsReadBeforeItsAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begun := time.Now()
 		at := map[event.Kind]time.Duration{}
@@ -118,7 +118,7 @@ func TestAQuestionIsReadBeforeItIsAnswered(t *testing.T) {
 }
 
 // What the host tells has the place of its call: session, turn, subagent.
-func TestWhatIsDecidedHasThePlaceOfItsCall(t *testing.T) {
+func TestDecision_HasTheSessionTurnAndSubagentOfItsCall(t *testing.T) {
 	inner, outer := call("inner", "Bash"), call("outer", "Read")
 	at := func(session string, turn int, parent, subagent string, p event.Payload) agenttest.Step {
 		return agenttest.EmitEvents(event.Event{SessionID: session, Turn: turn, ParentToolUseID: event.CallID(parent), AgentID: subagent, Payload: p})
@@ -154,7 +154,7 @@ func placeOf(e event.Event) string {
 }
 
 // A stop withdraws the question that somebody is thinking about; the stream does not wait for him.
-func TestAStopDoesNotWaitForAnAnswer(t *testing.T) {
+func TestStop_DoesNotWaitForAnAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()

@@ -67,7 +67,7 @@ func readAll(tasks func(yield func(event.Event) bool)) []event.Event {
 	return events
 }
 
-func TestParallelYieldsEventsAsTheyCome(t *testing.T) {
+func TestParallel_YieldsEventsInOrderOfArrival(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tasks := []agent.Task{
 			task(t, "fast", tick(3, 2*time.Second), agenttest.Done("")),
@@ -85,7 +85,7 @@ func TestParallelYieldsEventsAsTheyCome(t *testing.T) {
 }
 
 // Whatever becomes of a task, the others go on, and each has a done.
-func TestParallelTasksFailAlone(t *testing.T) {
+func TestParallel_FailedTaskDoesNotEndTheOthers(t *testing.T) {
 	good := task(t, "good", agenttest.Emit(text("a")), agenttest.Done(""))
 	refused := task(t, "refused", agenttest.Done(""))
 	refused.Request.Permissions = &gate.Permissions{Mode: "yolo"}
@@ -114,7 +114,7 @@ func TestParallelTasksFailAlone(t *testing.T) {
 }
 
 // A runner does one thing at a time. That does not depend on which task is faster.
-func TestParallelRefusesARunnerThatIsUsedTwice(t *testing.T) {
+func TestParallel_RefusesARunnerUsedTwice(t *testing.T) {
 	one := task(t, "one", agenttest.Emit(text("a")), agenttest.Done("token"))
 	for range 20 {
 		events := readAll(agent.Parallel(t.Context(), one, one))
@@ -136,14 +136,14 @@ func TestParallelRefusesARunnerThatIsUsedTwice(t *testing.T) {
 	}
 }
 
-func TestParallelRefusesARunnerThatIsBusyElsewhere(t *testing.T) {
+func TestParallel_RefusesABusyRunner(t *testing.T) {
 	busy := task(t, "busy", agenttest.Emit(text("a")), agenttest.Done(""))
 	for range busy.Runner.Run(t.Context(), agent.Request{}) {
 		expect(t, readAll(agent.Parallel(t.Context(), busy)), "error:PARALLEL_TASK_ERROR done:error")
 	}
 }
 
-func TestParallelTasksWithoutARunnerAndWithoutTasks(t *testing.T) {
+func TestParallel_WithoutTasksOrWithoutARunner(t *testing.T) {
 	if events := readAll(agent.Parallel(t.Context())); len(events) != 0 {
 		t.Errorf("no task: got %s, want nothing", words(events))
 	}
@@ -153,7 +153,7 @@ func TestParallelTasksWithoutARunnerAndWithoutTasks(t *testing.T) {
 	}
 }
 
-func TestAContextStopsOneTaskOrAll(t *testing.T) {
+func TestParallel_ContextStopsOneTaskOrAll(t *testing.T) {
 	cause := errors.New("this one has lost")
 	cases := []struct {
 		name string
@@ -184,7 +184,7 @@ func TestAContextStopsOneTaskOrAll(t *testing.T) {
 }
 
 // A stop of a task that stalls is over after the drain timeout, with its reason.
-func TestAParallelTaskThatStallsIsInterrupted(t *testing.T) {
+func TestParallel_StalledTaskIsInterrupted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		own, stop := context.WithCancelCause(t.Context())
 		stalls := task(t, "a", agenttest.Obstinate(), agenttest.Sleep(10*time.Second))
@@ -199,7 +199,7 @@ func TestAParallelTaskThatStallsIsInterrupted(t *testing.T) {
 	})
 }
 
-func TestAParallelTaskWhoseContextHasEndedNeverRuns(t *testing.T) {
+func TestParallel_TaskWithAnEndedContextNeverRuns(t *testing.T) {
 	own, stop := context.WithCancel(t.Context())
 	stop()
 	a := agenttest.New(agenttest.Done(""))
@@ -210,7 +210,7 @@ func TestAParallelTaskWhoseContextHasEndedNeverRuns(t *testing.T) {
 	}
 }
 
-func TestABreakOutOfParallelWaitsForAllTasks(t *testing.T) {
+func TestParallel_BreakWaitsForAllTasks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var watch []*watched
 		var tasks []agent.Task
@@ -235,7 +235,7 @@ func TestABreakOutOfParallelWaitsForAllTasks(t *testing.T) {
 	})
 }
 
-func TestASlowReaderOfParallelLosesNothing(t *testing.T) {
+func TestParallel_SlowReaderLosesNoEvents(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var tasks []agent.Task
 		n := testkit.Size(300, 5000)
@@ -255,7 +255,7 @@ func TestASlowReaderOfParallelLosesNothing(t *testing.T) {
 }
 
 // Also when all are stopped while the reader sleeps, each done arrives.
-func TestNoDoneOfParallelIsLost(t *testing.T) {
+func TestParallel_NoDoneIsLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
@@ -276,7 +276,7 @@ func TestNoDoneOfParallelIsLost(t *testing.T) {
 	})
 }
 
-func TestAReaderOfParallelMayPanic(t *testing.T) {
+func TestParallel_ReaderMayPanic(t *testing.T) {
 	a := &watched{Adapter: agenttest.New(agenttest.Emit(text("a")), agenttest.Block())}
 	func() {
 		defer func() { _ = recover() }()

@@ -46,7 +46,7 @@ func ownTools(t *testing.T) *tool.Registry {
 }
 
 // Who decides about which call, given permissions, lists, tools and policies.
-func TestTheHostIsMadeOfPermissionsListsAndPolicies(t *testing.T) {
+func TestHost_DecidesByPermissionsListsAndPolicies(t *testing.T) {
 	type request = agent.Request
 	none, askAll := agent.RunnerOptions{}, &gate.Permissions{}
 	yes := agent.RunnerOptions{Approver: gate.ApproverFunc(func(context.Context, gate.Question) (gate.Answer, error) {
@@ -114,7 +114,7 @@ func TestTheHostIsMadeOfPermissionsListsAndPolicies(t *testing.T) {
 }
 
 // A question is an event of the run whether or not somebody can answer it.
-func TestEveryQuestionIsAnEvent(t *testing.T) {
+func TestPermissionRequest_EveryQuestionIsAnEvent(t *testing.T) {
 	approver := gate.ApproverFunc(func(context.Context, gate.Question) (gate.Answer, error) {
 		return gate.Answer{Reason: "Not today."}, nil
 	})
@@ -144,7 +144,7 @@ func TestEveryQuestionIsAnEvent(t *testing.T) {
 }
 
 // Each run has an engine of its own: what was approved in one is asked about again in the next.
-func TestApprovalsEndWithTheRun(t *testing.T) {
+func TestApproval_EndsWithTheRun(t *testing.T) {
 	asked := 0
 	approver := gate.ApproverFunc(func(context.Context, gate.Question) (gate.Answer, error) {
 		asked++

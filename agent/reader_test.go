@@ -32,7 +32,7 @@ func count(n int, emitted *atomic.Int64) agenttest.Step {
 	}
 }
 
-func TestASlowReaderHoldsTheAdapterUpAndLosesNothing(t *testing.T) {
+func TestReader_SlowOneBlocksTheAdapterAndLosesNoEvents(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const n = 5000
 		var emitted atomic.Int64
@@ -57,7 +57,7 @@ func TestASlowReaderHoldsTheAdapterUpAndLosesNothing(t *testing.T) {
 }
 
 // An agent waits for a decision, perhaps with a timeout of its own. The reader may sleep.
-func TestDecisionsDoNotWaitForAReader(t *testing.T) {
+func TestDecision_DoesNotWaitForTheReader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const calls = 1000
 		var took time.Duration
@@ -87,7 +87,7 @@ func TestDecisionsDoNotWaitForAReader(t *testing.T) {
 	})
 }
 
-func TestADoneDoesNotWaitForRoom(t *testing.T) {
+func TestDone_DoesNotWaitForRoomInTheQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var emitted atomic.Int64
 		gone := make(chan struct{})
@@ -107,7 +107,7 @@ func TestADoneDoesNotWaitForRoom(t *testing.T) {
 }
 
 // A reader that leaves, at whichever event, stops the adapter and finds it gone.
-func TestABreakAtEveryEventEndsTheAdapter(t *testing.T) {
+func TestBreak_AtEveryEventEndsTheAdapter(t *testing.T) {
 	cases := []struct {
 		name   string
 		script []agenttest.Step
@@ -140,7 +140,7 @@ func TestABreakAtEveryEventEndsTheAdapter(t *testing.T) {
 }
 
 // An adapter may listen to the loop alone, or be held up in it.
-func TestABreakEndsAnAdapterThatNeverLooksAtTheContext(t *testing.T) {
+func TestBreak_EndsAnAdapterThatIgnoresTheContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		endless := func(r *agenttest.Run) {
 			for r.Yield(event.Event{Payload: text("x")}, nil) {
@@ -159,7 +159,7 @@ func TestABreakEndsAnAdapterThatNeverLooksAtTheContext(t *testing.T) {
 }
 
 // A done that the adapter says because the reader has left still tells how to go on.
-func TestABreakKeepsTheTokenOfTheDoneThatFollowsIt(t *testing.T) {
+func TestBreak_KeepsTheTokenOfTheNextDone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := scripted(t, agenttest.Emit(text("a")), agenttest.Obstinate(), agenttest.Block(), agenttest.Done("token"))
 		for range r.Run(t.Context(), agent.Request{}) {
@@ -172,7 +172,7 @@ func TestABreakKeepsTheTokenOfTheDoneThatFollowsIt(t *testing.T) {
 }
 
 // The token is there when the done is: a reader that leaves with it can go on.
-func TestTheTokenIsRememberedBeforeTheDoneIsDelivered(t *testing.T) {
+func TestResumeToken_IsStoredBeforeTheDoneIsDelivered(t *testing.T) {
 	a := agenttest.New(agenttest.Done("token"))
 	r := newRunner(t, a, nil)
 	for e := range r.Run(t.Context(), agent.Request{}) {
@@ -189,7 +189,7 @@ func TestTheTokenIsRememberedBeforeTheDoneIsDelivered(t *testing.T) {
 	}
 }
 
-func TestAReaderMayPanicOrEndItsGoroutine(t *testing.T) {
+func TestReader_MayPanicOrEndItsGoroutine(t *testing.T) {
 	cases := []struct {
 		name  string
 		leave func()

@@ -11,7 +11,7 @@ import (
 	"github.com/drover-agents/drover/agent"
 )
 
-func TestReadinessSaysWhatIsWrongAndWhatToDo(t *testing.T) {
+func TestReadiness_ErrorHasTheDetailAndTheRepair(t *testing.T) {
 	cases := []struct {
 		name string
 		r    agent.Readiness

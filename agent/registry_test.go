@@ -17,7 +17,7 @@ import (
 
 func named(name string) *agenttest.Adapter { return &agenttest.Adapter{Name: name} }
 
-func TestARegistryFindsAdaptersByName(t *testing.T) {
+func TestRegistry_FindsAdaptersByName(t *testing.T) {
 	codex, claude := named("codex"), named("claude-code")
 	r, err := agent.NewRegistry(codex, claude)
 	if err != nil {
@@ -31,7 +31,7 @@ func TestARegistryFindsAdaptersByName(t *testing.T) {
 	}
 }
 
-func TestARegistryNeedsNoAgentOnTheMachine(t *testing.T) {
+func TestRegistry_NeedsNoInstalledAgent(t *testing.T) {
 	missing := &agenttest.Adapter{Readiness: agent.Readiness{State: agent.StateMissing}}
 	r, err := agent.NewRegistry(missing)
 	if err != nil {
@@ -43,7 +43,7 @@ func TestARegistryNeedsNoAgentOnTheMachine(t *testing.T) {
 	}
 }
 
-func TestARegistryRefusesWhatItCannotHold(t *testing.T) {
+func TestRegistry_RefusesInvalidAdapters(t *testing.T) {
 	cases := []struct {
 		name     string
 		adapters []agent.Adapter
@@ -64,7 +64,7 @@ func TestARegistryRefusesWhatItCannotHold(t *testing.T) {
 	}
 }
 
-func TestAnUnknownAgentIsToldWhatThereIs(t *testing.T) {
+func TestRegistry_UnknownAgentErrorListsTheKnownOnes(t *testing.T) {
 	r := new(agent.Registry) // the zero value is ready to use
 	_, err := r.Lookup("codex")
 	if want := "agent: no such agent: \"codex\"\n  next: choose one of those there are: none"; err == nil || advice.Text(err) != want {
@@ -81,7 +81,7 @@ func TestAnUnknownAgentIsToldWhatThereIs(t *testing.T) {
 	}
 }
 
-func TestARegistryMayBeUsedByManyAtOnce(t *testing.T) {
+func TestRegistry_IsSafeForConcurrentUse(t *testing.T) {
 	r := new(agent.Registry)
 	var all sync.WaitGroup
 	for i := range 50 {

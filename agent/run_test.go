@@ -15,7 +15,7 @@ type pointerPayload struct{}
 
 func (*pointerPayload) EventKind() event.Kind { return "x:pointer" }
 
-func TestAPointerCountsAsItsValue(t *testing.T) {
+func TestNormalise_PointerBecomesItsValue(t *testing.T) {
 	own := &pointerPayload{}
 	for _, c := range []struct{ given, want event.Payload }{
 		{event.Text{Content: "a"}, event.Text{Content: "a"}},

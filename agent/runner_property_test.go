@@ -276,7 +276,7 @@ func (s seen) wrongCount(done event.Done) error {
 }
 
 // Whatever adapter and reader do, the promises hold.
-func TestNoAdapterAndNoReaderCanBreakThePromises(t *testing.T) {
+func TestRunner_PromisesHoldForAnyAdapterAndReader(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		p := drawPlan(rt)
 		var s seen

@@ -20,7 +20,7 @@ import (
 	"github.com/drover-agents/drover/internal/testkit"
 )
 
-func TestARunnerThatCannotBeMadeSaysWhy(t *testing.T) {
+func TestNewRunner_ErrorNamesTheReason(t *testing.T) {
 	good := agenttest.New()
 	cases := []struct {
 		name     string
@@ -51,7 +51,7 @@ type nameless struct{ *agenttest.Adapter }
 func (nameless) Agent() string { return "" }
 
 // A refused run yields one error and no event, never reaches the adapter, and leaves the runner free.
-func TestARefusedRunYieldsOneError(t *testing.T) {
+func TestRunner_RefusedRunYieldsOneError(t *testing.T) {
 	host := gate.NewEngine(nil, nil)
 	cases := []struct {
 		name string
@@ -93,7 +93,7 @@ func TestARefusedRunYieldsOneError(t *testing.T) {
 	}
 }
 
-func TestOnlyOneRunAtATime(t *testing.T) {
+func TestRunner_OneRunAtATime(t *testing.T) {
 	r := scripted(t, agenttest.Emit(text("a")), agenttest.Done(""))
 	lazy := r.Run(t.Context(), agent.Request{}) // nothing runs before the loop
 	for range r.Run(t.Context(), agent.Request{}) {
@@ -105,7 +105,7 @@ func TestOnlyOneRunAtATime(t *testing.T) {
 	expect(t, collect(t, lazy), "text done:success") // each loop is a run
 }
 
-func TestOfManyRunsAtOnceOneIsUnderWay(t *testing.T) {
+func TestRunner_OfConcurrentRunsOneIsAccepted(t *testing.T) {
 	a := &watched{Adapter: agenttest.New(agenttest.Emit(text("a")), agenttest.Block())}
 	r := newRunner(t, a, nil)
 	var all sync.WaitGroup
@@ -133,7 +133,7 @@ func TestOfManyRunsAtOnceOneIsUnderWay(t *testing.T) {
 }
 
 // What the next run resumes, after runs and requests of all kinds.
-func TestARunContinuesTheLastConversation(t *testing.T) {
+func TestRunner_ContinuesTheLastConversation(t *testing.T) {
 	type step struct {
 		req    agent.Request
 		says   agenttest.Step // the end of the run
@@ -173,7 +173,7 @@ func TestARunContinuesTheLastConversation(t *testing.T) {
 }
 
 // The clock and the ids can be given, so that a stream is the same each time.
-func TestTheClockAndTheIDsCanBeGiven(t *testing.T) {
+func TestRunnerOptions_ClockAndIDs(t *testing.T) {
 	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	opts := agent.RunnerOptions{
 		Now:      func() time.Time { at = at.Add(time.Second); return at },
@@ -190,7 +190,7 @@ func TestTheClockAndTheIDsCanBeGiven(t *testing.T) {
 	}
 }
 
-func TestRunsHaveDifferentIDs(t *testing.T) {
+func TestRunner_RunsHaveDifferentIDs(t *testing.T) {
 	r := scripted(t, agenttest.Done(""))
 	first, second := collect(t, r.Run(t.Context(), agent.Request{})), collect(t, r.Run(t.Context(), agent.Request{}))
 	if first[0].RunID == second[0].RunID {
@@ -199,7 +199,7 @@ func TestRunsHaveDifferentIDs(t *testing.T) {
 }
 
 // What an adapter says of agent and time holds; number, run and role are the runner's alone.
-func TestTheRunnerNumbersAndTheAdapterNames(t *testing.T) {
+func TestRunner_SetsNumberRunAndRoleOfEvents(t *testing.T) {
 	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	forged := event.Event{Kind: "wrong", Agent: "sub-agent", Time: at, RunID: "forged", Seq: 99, Position: event.Position{Entry: 9}, Role: "boss", Payload: text("a")}
 	events := collect(t, scripted(t, agenttest.EmitEvents(forged), agenttest.Done("")).Run(t.Context(), agent.Request{}))
@@ -210,7 +210,7 @@ func TestTheRunnerNumbersAndTheAdapterNames(t *testing.T) {
 }
 
 // Many runners at once, each with tool calls that are asked about, leave nothing behind.
-func TestAHundredRunsInParallelLeaveNothingBehind(t *testing.T) {
+func TestRunner_HundredParallelRunsLeakNothing(t *testing.T) {
 	n := testkit.Size(100, 2000)
 	script := append(recording(), agenttest.UseTool(call("last", "Read"), "ok"), agenttest.Done("t"))
 	a := &watched{Adapter: agenttest.New(script...)}
@@ -230,7 +230,7 @@ func TestAHundredRunsInParallelLeaveNothingBehind(t *testing.T) {
 }
 
 // A runner that had to leave an adapter behind can be used again; the one left behind disturbs nobody.
-func TestALateAdapterDoesNotDisturbTheNextRun(t *testing.T) {
+func TestRunner_LateAdapterDoesNotAffectTheNextRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := agenttest.New(agenttest.Obstinate(), agenttest.Done("first"), agenttest.Sleep(time.Minute), agenttest.Emit(text("late")), agenttest.Done("late"))
 		r := newRunner(t, a, &agent.RunnerOptions{CloseTimeout: time.Second})

@@ -25,7 +25,7 @@ func (w *witness) Decide(_ context.Context, c event.ToolCall) event.Decision {
 	return d
 }
 
-func TestWhatAHostTellsStandsBesideTheCall(t *testing.T) {
+func TestHost_EmittedEventIsNextToItsCall(t *testing.T) {
 	r, err := agent.NewRunner(agenttest.New(
 		agenttest.Decide(event.ToolCall{ID: "1", Name: "Bash", Input: json.RawMessage(`{}`)}),
 		agenttest.Emit(event.Text{Content: "before"}, event.ToolCall{ID: "1", Name: "Bash", Input: json.RawMessage(`{}`)}, event.Text{Content: "after"}),

@@ -14,7 +14,7 @@ import (
 
 // A tool that the agent's catalogue does not have is denied wherever something is set that could be about it, and
 // the reason says how to allow it. Where nothing is set it runs, and is reported once.
-func TestUnknownTool(t *testing.T) {
+func TestUnknownTool_IsDeniedWhereAPolicyIsSet(t *testing.T) {
 	for name, x := range map[string]struct {
 		req      agent.Request
 		policies []gate.Policy

@@ -12,7 +12,7 @@ import (
 	"github.com/drover-agents/drover/gate"
 )
 
-func TestWaitReturnsTheDoneAndWhatWentWrong(t *testing.T) {
+func TestWait_ReturnsTheDoneAndTheError(t *testing.T) {
 	emit := agenttest.Emit
 	retry := event.Error{Code: "overloaded", Message: "busy", Recoverable: true}
 	fatal := event.Error{Code: "auth", Message: "no key"}
@@ -52,7 +52,7 @@ func errorText(err error) string {
 	return err.Error()
 }
 
-func TestWaitGivesTheErrorOfAnAdapterAndOfARefusal(t *testing.T) {
+func TestWait_ReturnsTheErrorOfAnAdapterAndOfARefusal(t *testing.T) {
 	if _, err := agent.Wait(scripted(t, agenttest.Fail(errBroken)).Run(t.Context(), agent.Request{})); !errors.Is(err, errBroken) {
 		t.Errorf("got %v, want the adapter's", err)
 	}
@@ -62,7 +62,7 @@ func TestWaitGivesTheErrorOfAnAdapterAndOfARefusal(t *testing.T) {
 	}
 }
 
-func TestWaitForAStreamWithoutDone(t *testing.T) {
+func TestWait_StreamWithoutADoneIsAnError(t *testing.T) {
 	empty := func(func(event.Event, error) bool) {}
 	if _, err := agent.Wait(empty); err == nil {
 		t.Error("no error, want one that says that the done is missing")

@@ -19,12 +19,12 @@ sections:
 limits: {time: 5m, usd: 0.50}
 `), "review.yaml")
 	if err != nil {
-		fmt.Println(advice.Text(err))
+		fmt.Println(err)
 		return
 	}
 	p, err := f.Prompt(map[string]string{"path": "src"})
 	if err != nil {
-		fmt.Println(advice.Text(err))
+		fmt.Println(err)
 		return
 	}
 	r, err := p.Render(nil)

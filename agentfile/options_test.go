@@ -17,7 +17,7 @@ import (
 	"github.com/drover-agents/drover/session"
 )
 
-func TestOptionsAreWhatTheFileSays(t *testing.T) {
+func TestFile_OptionsHaveTheValuesOfTheFile(t *testing.T) {
 	f, err := Load("testdata/all.yaml")
 	if err != nil {
 		t.Fatal(err)
@@ -57,7 +57,7 @@ func TestOptionsAreWhatTheFileSays(t *testing.T) {
 }
 
 // A file that says nothing leaves everything as it is.
-func TestOptionsOfAShortFileAreEmpty(t *testing.T) {
+func TestFile_OptionsOfAMinimalFileAreEmpty(t *testing.T) {
 	o := mustParse(t, minimal).Options()
 	if o.Tools != nil || o.Budget != nil || !o.Deadline.IsZero() || o.Completion != nil || o.Policies != nil || o.Feedback != nil {
 		t.Errorf("options %+v, want none", o)
@@ -98,7 +98,7 @@ func TestFile_OptionsHaveMountsServersAndIsolation(t *testing.T) {
 	}
 }
 
-func TestSizesAreReadWithTheirUnits(t *testing.T) {
+func TestParse_SizesHaveUnits(t *testing.T) {
 	for text, want := range map[string]Bytes{`800`: 800, `"64KB"`: 64_000, `"1.5 MB"`: 1_500_000, `"2GiB"`: 2 << 30, `"7B"`: 7, `"12"`: 12} {
 		var got Bytes
 		if err := got.UnmarshalJSON([]byte(text)); err != nil || got != want {

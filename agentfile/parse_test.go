@@ -24,7 +24,7 @@ import (
 const minimal = "version: 1\nsections: [{key: a, title: A}]\n"
 
 // Everything that a file can say is in testdata/all.yaml.
-func TestAFileIsRead(t *testing.T) {
+func TestParse_EveryKey(t *testing.T) {
 	f, err := Load("testdata/all.yaml")
 	if err != nil {
 		t.Fatal(err)
@@ -47,7 +47,7 @@ func TestAFileIsRead(t *testing.T) {
 }
 
 // JSON is YAML too.
-func TestAFileMayBeJSON(t *testing.T) {
+func TestParse_JSON(t *testing.T) {
 	f, err := Load("testdata/all.yaml")
 	if err != nil {
 		t.Fatal(err)
@@ -61,7 +61,7 @@ func TestAFileMayBeJSON(t *testing.T) {
 	}
 }
 
-func TestTheNameOfAFileIsTheKey(t *testing.T) {
+func TestLoad_FileNameIsTheDefaultKey(t *testing.T) {
 	f, err := Parse([]byte(minimal), "/somewhere/Triage.yaml")
 	if err != nil {
 		t.Fatal(err)
@@ -176,7 +176,7 @@ var nonsense = map[string]struct{ file, where, says string }{
 	"the time twice":                  {minimal + "feedback: [{deadline: 1m, every: 1m}, {deadline: 2m, every: 1m}]\n", "3:40", "reported already"},
 }
 
-func TestWhatIsWrongIsToldWithItsPlace(t *testing.T) {
+func TestParse_ProblemsHaveTheirPosition(t *testing.T) {
 	for _, table := range []map[string]struct{ file, where, says string }{misfits, oddities, nonsense} {
 		for name, c := range table {
 			_, err := Parse([]byte(c.file), "x.yaml")
@@ -196,14 +196,14 @@ func TestWhatIsWrongIsToldWithItsPlace(t *testing.T) {
 }
 
 // To show the place takes the square of the length of its line: minutes for a file of a megabyte.
-func TestAnErrorOfTheParserIsNotShownWithItsLines(t *testing.T) {
+func TestParse_SyntaxErrorDoesNotQuoteTheFile(t *testing.T) {
 	_, err := Parse([]byte("x: "+strings.Repeat("[]", 10_000)), "x.yaml")
 	if err == nil || len(advice.Text(err)) > 200 {
 		t.Errorf("error of %d bytes, want a short one", len(fmt.Sprint(err)))
 	}
 }
 
-func TestAllProblemsAreToldAtOnce(t *testing.T) {
+func TestParse_ReportsAllProblems(t *testing.T) {
 	_, err := Parse([]byte("version: 3\nsections:\n  - key: A\n    titel: x\nlimits: {turns: 0, time: 5}\nmodel: a\nmodel: b\n"), "x.yaml")
 	var got []string
 	for line := range strings.Lines(advice.Text(err)) {
@@ -231,7 +231,7 @@ func TestParse_CountsAreBounded(t *testing.T) {
 }
 
 // The published schema refuses what Parse refuses, and takes what Parse takes.
-func TestTheSchemaSaysWhatParseSays(t *testing.T) {
+func TestSchema_AgreesWithParse(t *testing.T) {
 	for name, c := range misfits {
 		body, problem := document([]byte(c.file))
 		if problem != nil {
@@ -269,7 +269,7 @@ func TestTheSchemaSaysWhatParseSays(t *testing.T) {
 }
 
 // A key of the schema that no field reads would be dropped in silence.
-func TestEveryKeyOfTheSchemaIsRead(t *testing.T) {
+func TestSchema_EveryKeyHasAField(t *testing.T) {
 	keys := func(h hint, of any) {
 		t.Helper()
 		typ := reflect.TypeOf(of)

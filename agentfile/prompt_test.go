@@ -51,7 +51,7 @@ sections:
   - {key: loud, title: Loud, text: Shout., when: {loud: true, tone: curt}}
 `
 
-func TestArgumentsFillTheText(t *testing.T) {
+func TestPrompt_ArgumentsFillTheText(t *testing.T) {
 	f := mustParse(t, greeting)
 	for name, c := range map[string]struct {
 		args map[string]string
@@ -69,7 +69,7 @@ func TestArgumentsFillTheText(t *testing.T) {
 }
 
 // YAML writes 1.0 as 1, and the caller may write the value as it is in the file.
-func TestANumberIsTheSameHoweverItIsWritten(t *testing.T) {
+func TestPrompt_NumbersAreComparedByValue(t *testing.T) {
 	f := mustParse(t, `version: 1
 args: {size: {type: number, enum: [0.5, 1.0]}}
 sections: [{key: a, title: A, text: "${size}"}, {key: one, title: One, text: whole, when: {size: 1.0}}]
@@ -85,7 +85,7 @@ sections: [{key: a, title: A, text: "${size}"}, {key: one, title: One, text: who
 	}
 }
 
-func TestArgumentsThatDoNotFitAreAllNamed(t *testing.T) {
+func TestPrompt_AllInvalidArgumentsAreReported(t *testing.T) {
 	f := mustParse(t, greeting)
 	_, err := f.Prompt(map[string]string{"times": "often", "loud": "1", "tone": "rude", "size": "NaN", "nam": "Ada"})
 	if !errors.Is(err, ErrArgs) {
@@ -101,7 +101,7 @@ func TestArgumentsThatDoNotFitAreAllNamed(t *testing.T) {
 	}
 }
 
-func TestAPromptWithoutSectionsIsRefused(t *testing.T) {
+func TestPrompt_WithoutSectionsIsRejected(t *testing.T) {
 	f := mustParse(t, "version: 1\nargs: {x: {type: bool}}\nsections: [{key: a, title: A, when: {x: true}}]\n")
 	if _, err := f.Prompt(map[string]string{"x": "false"}); !errors.Is(err, ErrArgs) {
 		t.Errorf("error %v, want ErrArgs", err)
@@ -111,7 +111,7 @@ func TestAPromptWithoutSectionsIsRefused(t *testing.T) {
 	}
 }
 
-func TestTheAnswerHasTheFormOfTheFile(t *testing.T) {
+func TestPrompt_AnswerHasTheSchemaOfTheFile(t *testing.T) {
 	const form = `{"type":"object","properties":{"n":{"type":"integer"}},"required":["n"]}`
 	inline := mustParse(t, minimal+"output: {schema: "+form+"}\n")
 	fromFile := mustParse(t, minimal+"output: {file: form.json}\n")
@@ -138,7 +138,7 @@ func TestTheAnswerHasTheFormOfTheFile(t *testing.T) {
 }
 
 // Between the look at a path and its use somebody may put a link there.
-func TestALinkThatComesLaterDoesNotLeadOut(t *testing.T) {
+func TestFile_LinkPlantedLaterDoesNotLeaveTheFolder(t *testing.T) {
 	dir, outside := t.TempDir(), t.TempDir()
 	secret := filepath.Join(outside, "secret")
 	if err := errors.Join(os.WriteFile(secret, []byte("{}"), 0o600), os.Symlink(secret, filepath.Join(dir, "form.json"))); err != nil {
@@ -154,7 +154,7 @@ func TestALinkThatComesLaterDoesNotLeadOut(t *testing.T) {
 	}
 }
 
-func TestWhatIsNotThereIsToldWithWhatToDo(t *testing.T) {
+func TestFile_MissingPathsAreErrorsWithAdvice(t *testing.T) {
 	for key, text := range map[string]string{"mounts[0].path": "mounts: [{path: none}]\n", "skills[0]": "skills: [none]\n", "output.file": "output: {file: none}\n"} {
 		f := mustParse(t, minimal+text)
 		_, mounts := f.Workspace()
@@ -168,7 +168,7 @@ func TestWhatIsNotThereIsToldWithWhatToDo(t *testing.T) {
 	}
 }
 
-func TestASchemaInAFileIsChecked(t *testing.T) {
+func TestPrompt_SchemaInAFileIsChecked(t *testing.T) {
 	f := mustParse(t, minimal+"output: {file: form.json}\n")
 	path := filepath.Join(f.Dir(), "form.json")
 	for content, want := range map[string]string{
@@ -205,7 +205,7 @@ func writeSkill(t *testing.T, dir, name string) {
 	}
 }
 
-func TestSkillsComeWithTheirSections(t *testing.T) {
+func TestPrompt_SkillsBelongToTheirSections(t *testing.T) {
 	f := mustParse(t, `
 version: 1
 args: {deep: {type: bool, default: false}}
@@ -228,7 +228,7 @@ skills: [skills/one]
 }
 
 // A file of a stranger has nothing but its own folder.
-func TestAFileCannotLeaveItsFolder(t *testing.T) {
+func TestFile_PathsCannotLeaveTheFolder(t *testing.T) {
 	outside := t.TempDir()
 	writeSkill(t, outside, "one")
 	if err := os.WriteFile(filepath.Join(outside, "form.json"), []byte(`{"type":"object"}`), 0o600); err != nil {

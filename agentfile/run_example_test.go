@@ -50,7 +50,7 @@ func review(ctx context.Context, base *claude.Options) error {
 
 // The program of the page runs on the real CLI. Its model opens the section of which it sees a summary, and
 // finds the skill that comes with it.
-func TestAFileIsEvaluated(t *testing.T) {
+func TestExample_EvaluatesAFileOnTheRealCLI(t *testing.T) {
 	model := claudetest.NewModel(t,
 		script.Call("mcp__drover__open_sections", script.Input{"section_keys": []string{"style"}, "reason": "to know the style"}),
 		script.Call("Skill", script.Input{"skill": "review-style"}),

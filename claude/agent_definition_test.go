@@ -12,7 +12,7 @@ import (
 	"github.com/drover-agents/drover/internal/plainjson"
 )
 
-func TestAgentDefinitionJSON(t *testing.T) {
+func TestAgentDefinition_JSON(t *testing.T) {
 	tests := []struct {
 		name  string
 		agent AgentDefinition
@@ -45,7 +45,7 @@ func TestAgentDefinitionJSON(t *testing.T) {
 	}
 }
 
-func TestValidateAgents(t *testing.T) {
+func TestValidateAgents_NamesEveryFault(t *testing.T) {
 	ok := map[string]AgentDefinition{"a": {Description: "d", Prompt: "p", Memory: "local", Skills: []string{"s"}}}
 	if err := validateAgents(ok); err != nil {
 		t.Errorf("refused: %v", err)

@@ -163,7 +163,7 @@ func usageWanted() SessionUsage {
 	return u
 }
 
-func TestControlRequests(t *testing.T) {
+func TestControlRequest_SendsItsFields(t *testing.T) {
 	for _, tt := range controlCases() {
 		t.Run(tt.name, func(t *testing.T) {
 			c := newFakeClient(func(_ context.Context, subtype string, fields any) (json.RawMessage, error) {
@@ -207,7 +207,7 @@ func checkFields(t *testing.T, fields any, want string) {
 
 // A refusal of the CLI reaches the caller of every method, and no method takes a payload of an
 // unknown form for an empty one.
-func TestControlRequestErrors(t *testing.T) {
+func TestControlRequest_ErrorsReachTheCaller(t *testing.T) {
 	refusal := &ControlError{Code: "unsupported_request", Message: "no"}
 	for _, tt := range controlCases() {
 		t.Run(tt.name, func(t *testing.T) {
@@ -228,7 +228,7 @@ func TestControlRequestErrors(t *testing.T) {
 	}
 }
 
-func TestControlResultsKeepRaw(t *testing.T) {
+func TestControlResult_KeepsRaw(t *testing.T) {
 	const payload = `{"categories":[],"news":{"x":1}}`
 	c := newFakeClient(func(context.Context, string, any) (json.RawMessage, error) { return json.RawMessage(payload), nil })
 	usage, err := c.ContextUsage(t.Context(), "")
@@ -238,7 +238,7 @@ func TestControlResultsKeepRaw(t *testing.T) {
 }
 
 // Every method in the control files has a case above.
-func TestControlRequestsAreAllTested(t *testing.T) {
+func TestControlRequest_EveryMethodHasACase(t *testing.T) {
 	tested := make(map[string]bool)
 	for _, tt := range controlCases() {
 		name, _, _ := strings.Cut(tt.name, "/")

@@ -55,7 +55,7 @@ func of[M claude.Message](messages []claude.Message) []M {
 	return found
 }
 
-func TestConversationOfSeveralTurnsInOneProcess(t *testing.T) {
+func TestClient_SeveralTurnsUseOneProcess(t *testing.T) {
 	cli := claudetest.CLI(t)
 	model := claudetest.NewModel(t,
 		script.Text("First."),
@@ -92,7 +92,7 @@ func TestConversationOfSeveralTurnsInOneProcess(t *testing.T) {
 	}
 }
 
-func TestQueryYieldsTheResultAndLeavesNothing(t *testing.T) {
+func TestQuery_YieldsTheResultAndLeavesNothing(t *testing.T) {
 	cli := claudetest.CLI(t)
 	model := claudetest.NewModel(t, script.Text("Done."))
 	end, messages, err := collect(claude.Query(t.Context(), "go", cli.Options(model)))
@@ -109,7 +109,7 @@ func TestQueryYieldsTheResultAndLeavesNothing(t *testing.T) {
 	}
 }
 
-func TestStructuredOutput(t *testing.T) {
+func TestStructuredOutput_InvalidAnswerIsRetried(t *testing.T) {
 	cli := claudetest.CLI(t)
 	model := claudetest.NewModel(t, script.Structured(map[string]any{"n": -1}), script.Structured(map[string]any{"n": 3}))
 	opts := cli.Options(model)
@@ -123,7 +123,7 @@ func TestStructuredOutput(t *testing.T) {
 	}
 }
 
-func TestImagesAndPartialMessages(t *testing.T) {
+func TestTurn_ImagesAndPartialMessages(t *testing.T) {
 	cli := claudetest.CLI(t)
 	model := claudetest.NewModel(t, script.Text("A small red square.").Chunked(4, 0))
 	opts := cli.Options(model)
@@ -151,7 +151,7 @@ func TestImagesAndPartialMessages(t *testing.T) {
 // tinyPNG is one red pixel.
 var tinyPNG = []byte("\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR\x00\x00\x00\x01\x00\x00\x00\x01\x08\x02\x00\x00\x00\x90wS\xde\x00\x00\x00\x0cIDATx\x9cc\xf8\xcf\xc0\x00\x00\x03\x01\x01\x00\xc9\xfe\x92\xef\x00\x00\x00\x00IEND\xaeB`\x82")
 
-func TestInterruptEndsTheTurnAndNotTheConversation(t *testing.T) {
+func TestInterrupt_EndsTheTurnAndNotTheConversation(t *testing.T) {
 	cli := claudetest.CLI(t)
 	model := claudetest.NewModel(t, script.Hang(), script.Text("Still here."))
 	c := claudetest.Connect(t, cli.Options(model))
@@ -192,7 +192,7 @@ func untilTurnEnd(t testing.TB, next func() (claude.Message, error, bool)) *clau
 	}
 }
 
-func TestCancelledTurnLeavesTheClientUsable(t *testing.T) {
+func TestTurn_CancellationLeavesTheClientUsable(t *testing.T) {
 	cli := claudetest.CLI(t)
 	model := claudetest.NewModel(t, script.Hang(), script.Text("Next."))
 	c := claudetest.Connect(t, cli.Options(model))
@@ -212,7 +212,7 @@ func TestCancelledTurnLeavesTheClientUsable(t *testing.T) {
 	}
 }
 
-func TestBreakingOutStopsTheProcess(t *testing.T) {
+func TestQuery_BreakingOutStopsTheProcess(t *testing.T) {
 	cli := claudetest.CLI(t)
 	model := claudetest.NewModel(t, script.Call("Bash", script.Input{"command": "tail -f /dev/null", "timeout": 60000}))
 	opts := cli.Options(model)
@@ -228,7 +228,7 @@ func TestBreakingOutStopsTheProcess(t *testing.T) {
 	// the cleanup of claudetest.CLI fails the test if the CLI or its shell is left
 }
 
-func TestStreamedPrompts(t *testing.T) {
+func TestQueryStream_SendsEachPrompt(t *testing.T) {
 	cli := claudetest.CLI(t)
 	model := claudetest.NewModel(t, script.Func(func(r *script.Request) script.Turn { return script.Text("got it") }).Always())
 	prompts := func(yield func(claude.Prompt, error) bool) {
@@ -253,7 +253,7 @@ func TestStreamedPrompts(t *testing.T) {
 	}
 }
 
-func TestAPIErrorIsAResultError(t *testing.T) {
+func TestQuery_APIErrorIsAResultError(t *testing.T) {
 	cli := claudetest.CLI(t)
 	model := claudetest.NewModel(t, script.Fail(403, "not you").Always())
 	end, _, err := collect(claude.Query(t.Context(), "hi", cli.Options(model)))
@@ -269,7 +269,7 @@ func TestAPIErrorIsAResultError(t *testing.T) {
 	}
 }
 
-func TestNoAuthIsAClearError(t *testing.T) {
+func TestQuery_MissingAuthenticationIsAClearError(t *testing.T) {
 	cli := claudetest.CLI(t)
 	model := claudetest.NewModel(t)
 	opts := cli.Options(model)
@@ -281,7 +281,7 @@ func TestNoAuthIsAClearError(t *testing.T) {
 	}
 }
 
-func TestUsersFilesAreNotTouched(t *testing.T) {
+func TestQuery_DoesNotWriteToTheHome(t *testing.T) {
 	cli := claudetest.CLI(t)
 	model := claudetest.NewModel(t, script.Text("ok"))
 	if _, _, err := collect(claude.Query(t.Context(), "hi", cli.Options(model))); err != nil {
@@ -296,7 +296,7 @@ func TestUsersFilesAreNotTouched(t *testing.T) {
 	}
 }
 
-func TestFreshConversationInTheSameProcess(t *testing.T) {
+func TestClient_ClearStartsAFreshConversation(t *testing.T) {
 	cli := claudetest.CLI(t)
 	model := claudetest.NewModel(t, script.Text("First."), script.Text("Second."))
 	c := claudetest.Connect(t, cli.Options(model))
@@ -317,7 +317,7 @@ func TestFreshConversationInTheSameProcess(t *testing.T) {
 	}
 }
 
-func TestPromptWithoutATurn(t *testing.T) {
+func TestPrompt_NoTurnYieldsNoMessages(t *testing.T) {
 	cli := claudetest.CLI(t)
 	model := claudetest.NewModel(t, script.Text("Understood."))
 	c := claudetest.Connect(t, cli.Options(model))
@@ -332,7 +332,7 @@ func TestPromptWithoutATurn(t *testing.T) {
 }
 
 // The CLI takes a tool that it does not have without a word; we do not.
-func TestToolThatDoesNotExistIsLogged(t *testing.T) {
+func TestOptionTools_UnknownToolIsLogged(t *testing.T) {
 	cli := claudetest.CLI(t)
 	model := claudetest.NewModel(t, script.Text("One."), script.Text("Two."))
 	var logged bytes.Buffer

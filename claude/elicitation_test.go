@@ -14,7 +14,7 @@ import (
 
 const elicitationRequest = `{"subtype":"elicitation","mcp_server_name":"els","message":"who?","mode":"form","requested_schema":{"type":"object"},"property_order":["name"],"title":"T","display_name":"D","description":"X","url":"u","elicitation_id":"e1"}`
 
-func TestServeElicitation(t *testing.T) {
+func TestElicitation_Serve(t *testing.T) {
 	answers := func(a ElicitationAnswer, err error) ElicitationHandler {
 		return func(context.Context, *ElicitationRequest) (ElicitationAnswer, error) { return a, err }
 	}
@@ -44,7 +44,7 @@ func TestServeElicitation(t *testing.T) {
 	}
 }
 
-func TestElicitationRequestFields(t *testing.T) {
+func TestElicitationRequest_Fields(t *testing.T) {
 	var got ElicitationRequest
 	serveElicitation(t.Context(), slog.New(slog.DiscardHandler), func(_ context.Context, r *ElicitationRequest) (ElicitationAnswer, error) {
 		got = *r
@@ -56,7 +56,7 @@ func TestElicitationRequestFields(t *testing.T) {
 	}
 }
 
-func TestServeDialog(t *testing.T) {
+func TestDialog_Serve(t *testing.T) {
 	const request = `{"subtype":"request_user_dialog","dialog_kind":"trust","payload":{"p":1},"tool_use_id":"toolu_1"}`
 	answers := func(a DialogAnswer, err error) DialogHandler {
 		return func(_ context.Context, r *DialogRequest) (DialogAnswer, error) {

@@ -27,7 +27,7 @@ func init() {
 }
 
 // What a process that is started by the default spawner really has.
-func TestEnvironmentOfTheProcess(t *testing.T) {
+func TestEnvironment_OfTheProcess(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("Windows adds variables of its own: run on Linux or macOS")
 	}

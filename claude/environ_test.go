@@ -11,7 +11,7 @@ import (
 
 var ownVariables = []string{"CLAUDE_AGENT_SDK_VERSION=" + Version, "CLAUDE_CODE_ENTRYPOINT=sdk-go", "CLAUDE_CODE_SDK_READS_SESSION_STATE=1"}
 
-func TestEnvironment(t *testing.T) {
+func TestEnvironment_OfTheOptions(t *testing.T) {
 	host := []string{"PATH=/bin", "EMPTY=", "CLAUDECODE=1", "NODE_OPTIONS=--inspect", "CLAUDE_CODE_ENTRYPOINT=cli", "CLAUDE_AGENT_SDK_VERSION=9", "TRACEPARENT=old", "TRACESTATE=old", "=C:=x", "broken", "PATH=/last"}
 	inherited := []string{"PATH=/last", "EMPTY=", "TRACEPARENT=old", "TRACESTATE=old"}
 	for _, c := range []struct {
@@ -44,7 +44,7 @@ func TestEnvironment(t *testing.T) {
 }
 
 // The entry point can be named by the caller, the version of this library cannot.
-func TestEnvironmentNamesItsProgram(t *testing.T) {
+func TestEnvironment_EntryPointCanBeSetAndVersionCannot(t *testing.T) {
 	o := Options{Env: ExactEnv(map[string]string{"CLAUDE_CODE_ENTRYPOINT": "mine", "CLAUDE_AGENT_SDK_VERSION": "9"})}
 	want := []string{"CLAUDE_AGENT_SDK_VERSION=" + Version, "CLAUDE_CODE_ENTRYPOINT=mine", "CLAUDE_CODE_SDK_READS_SESSION_STATE=1"}
 	if diff := cmp.Diff(want, o.environmentOn("linux", nil)); diff != "" {
@@ -53,7 +53,7 @@ func TestEnvironmentNamesItsProgram(t *testing.T) {
 }
 
 // On Windows a name in capitals and one in small letters are the same variable.
-func TestEnvironmentOnWindows(t *testing.T) {
+func TestEnvironment_NamesIgnoreCaseOnWindows(t *testing.T) {
 	o := Options{Env: InheritEnv(map[string]string{"PATH": `C:\mine`})}
 	got := o.environmentOn("windows", []string{`Path=C:\theirs`, "ClaudeCode=1", "Node_Options=--x", "claude_code_entrypoint=cli", `=C:=C:\`})
 	want := slices.Sorted(slices.Values(append([]string{`PATH=C:\mine`}, ownVariables...)))
@@ -62,7 +62,7 @@ func TestEnvironmentOnWindows(t *testing.T) {
 	}
 }
 
-func TestWindowsIDsAreRefusedTogether(t *testing.T) {
+func TestValidateWindowsIDs_ReportsAllFaultsTogether(t *testing.T) {
 	v := &validator{}
 	v.windowsIDs(&Options{Resume: `a"b`, ResumeAt: "a%b", ResumeDropsTurn: new("a&b")})
 	if len(v.errs) != 3 {
@@ -75,7 +75,7 @@ func TestWindowsIDsAreRefusedTogether(t *testing.T) {
 	}
 }
 
-func TestLacks(t *testing.T) {
+func TestLacks_ComparesVersions(t *testing.T) {
 	for _, c := range []struct {
 		version, since string
 		want           bool

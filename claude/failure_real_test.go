@@ -19,7 +19,7 @@ const unknownSession = "0b7c1d1e-5f8e-4c33-9a55-0d7a3c1f0001"
 
 // A session that does not exist, or exists already, is an error of Connect that says so. It must
 // come at once and not when the handshake runs out of time.
-func TestSessionsThatCannotBeHad(t *testing.T) {
+func TestConnect_MissingOrExistingSessionFailsAtOnce(t *testing.T) {
 	for version, get := range map[string]func(testing.TB) *claudetest.RealCLI{"pinned": claudetest.CLI, "oldest": claudetest.OldestCLI} {
 		t.Run(version, func(t *testing.T) {
 			cli := get(t)
@@ -53,7 +53,7 @@ func TestSessionsThatCannotBeHad(t *testing.T) {
 }
 
 // Limits end a turn with an error that names the limit, and the conversation goes on.
-func TestLimits(t *testing.T) {
+func TestTurn_LimitsEndItWithANamedError(t *testing.T) {
 	cli := claudetest.CLI(t)
 	t.Run("turns", func(t *testing.T) {
 		model := claudetest.NewModel(t, bash("echo 1"), bash("echo 2"), script.Text("Next."))
@@ -85,7 +85,7 @@ func TestLimits(t *testing.T) {
 
 // An overloaded API is an error that may be retried. The CLI's own retries are visible, with the
 // time that the API asked for.
-func TestOverloadedKeepsTheRetryAdvice(t *testing.T) {
+func TestResultError_OverloadedKeepsTheRetryAdvice(t *testing.T) {
 	cli := claudetest.CLI(t)
 	model := claudetest.NewModel(t, script.Fail(529, "come back later").RetryAfter(time.Second).Always())
 	end, messages, err := collect(claude.Query(t.Context(), "hi", cli.Options(model)))
@@ -109,7 +109,7 @@ const numberSchema = `{"type":"object","properties":{"n":{"type":"integer","mini
 
 // Structured output that never fits is an error, and so is output that was never given, which the
 // CLI calls a success. An invalid schema fails before the CLI is started.
-func TestStructuredOutputFailures(t *testing.T) {
+func TestStructuredOutput_InvalidOrMissingOutputFails(t *testing.T) {
 	cli := claudetest.CLI(t)
 	t.Run("never fits", func(t *testing.T) {
 		model := claudetest.NewModel(t, script.Structured(map[string]any{"n": -1}).Always())

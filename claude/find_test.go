@@ -62,7 +62,7 @@ func (w findWorld) find(path string, env ...string) (Found, error) {
 	return Find(FindOptions{Path: path, Dir: w.sub, Env: env})
 }
 
-func TestFindOrder(t *testing.T) {
+func TestFind_Order(t *testing.T) {
 	w := newFindWorld(t)
 	explicit, variable := filepath.Join(w.home, "explicit"), filepath.Join(w.home, "variable")
 	writeFile(t, explicit, "", 0o755)
@@ -86,7 +86,7 @@ func TestFindOrder(t *testing.T) {
 	}
 }
 
-func TestFindStopsAtTheProjectRoot(t *testing.T) {
+func TestFind_StopsAtTheProjectRoot(t *testing.T) {
 	w := newFindWorld(t)
 	above := filepath.Join(filepath.Dir(w.project), ".drover", "bin", "claude")
 	writeFile(t, above, "", 0o755)
@@ -101,7 +101,7 @@ func TestFindStopsAtTheProjectRoot(t *testing.T) {
 	}
 }
 
-func TestFindErrors(t *testing.T) {
+func TestFind_Errors(t *testing.T) {
 	w := newFindWorld(t)
 	plain := filepath.Join(w.home, "plain")
 	writeFile(t, plain, "", 0o644)
@@ -125,7 +125,7 @@ func TestFindErrors(t *testing.T) {
 	}
 }
 
-func TestFindNothing(t *testing.T) {
+func TestFind_MissingCLIIsAnError(t *testing.T) {
 	if _, err := os.Stat("/usr/local/bin/claude"); err == nil {
 		t.Skip("the CLI in /usr/local/bin would be found: run on a machine without it")
 	}
@@ -159,7 +159,7 @@ func checkLaunchError(t *testing.T, err, want error, texts []string) {
 }
 
 // Row 56: a missing working directory is not a missing CLI.
-func TestRow56WorkingDirectory(t *testing.T) {
+func TestCheckDir_MissingDirectoryIsNotAMissingCLI(t *testing.T) {
 	err := launch.CheckDir(filepath.Join(t.TempDir(), "gone"))
 	checkLaunchError(t, err, launch.ErrWorkingDir, []string{"gone", "does not exist"})
 	if errors.Is(err, ErrCLINotFound) {
@@ -171,13 +171,13 @@ func TestRow56WorkingDirectory(t *testing.T) {
 }
 
 // Row 50: batch files are refused wherever they stand in a Windows path.
-func TestRow50WindowsShims(t *testing.T) {
+func TestCheckProgram_RefusesBatchFilesOnWindows(t *testing.T) {
 	shim := filepath.Join(t.TempDir(), "claude.cmd")
 	writeFile(t, shim, "", 0o755)
 	checkLaunchError(t, checkProgram("windows", shim), ErrNotExecutable, []string{shim, "claude.exe"})
 }
 
-func TestWindowsNames(t *testing.T) {
+func TestProgramNames_OnWindows(t *testing.T) {
 	got := map[string][]string{
 		"name": programNames("windows", "claude"), "exe": programNames("windows", "claude.EXE"),
 		"places": wellKnownPaths("windows", `C:\Users\x`), "no home": wellKnownPaths("windows", ""),
@@ -196,7 +196,7 @@ func TestWindowsNames(t *testing.T) {
 }
 
 // Row 57: nothing is run to find the CLI, so that finding it costs next to nothing.
-func TestRow57FindRunsNothing(t *testing.T) {
+func TestFind_RunsNoProgram(t *testing.T) {
 	w := newFindWorld(t)
 	proof := filepath.Join(w.home, "ran")
 	writeFile(t, w.places[0], "#!/bin/sh\ntouch "+proof+"\n", 0o755)
@@ -208,7 +208,7 @@ func TestRow57FindRunsNothing(t *testing.T) {
 	}
 }
 
-func TestCompareVersions(t *testing.T) {
+func TestCompareVersions_Order(t *testing.T) {
 	cases := []struct {
 		a, b string
 		want int
@@ -232,14 +232,14 @@ func TestCompareVersions(t *testing.T) {
 }
 
 // The CLI that a checkout installs is the one this package calls pinned.
-func TestPinnedVersionIsTheInstalledOne(t *testing.T) {
+func TestPinnedVersion_IsTheInstalledOne(t *testing.T) {
 	if PinnedVersion != cliinstall.Pinned || OldestTested != cliinstall.Oldest {
 		t.Errorf("versions: got %s and %s, installed are %s and %s", PinnedVersion, OldestTested, cliinstall.Pinned, cliinstall.Oldest)
 	}
 }
 
 // An install in the folder in which agents work may be an agent's.
-func TestFindAvoidsWhatAgentsCouldReplace(t *testing.T) {
+func TestFind_AvoidsFilesThatAgentsCouldReplace(t *testing.T) {
 	w := newFindWorld(t)
 	env := []string{"PATH=" + w.bin, "HOME=" + w.home}
 	link := filepath.Join(filepath.Dir(w.project), "link")

@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-func TestCLIVersion(t *testing.T) {
+func TestCLIVersion_ReadsTheOutput(t *testing.T) {
 	dir := t.TempDir()
 	script := func(name, body string) string {
 		path := filepath.Join(dir, name)

@@ -25,7 +25,7 @@ func hookInputFile(t testing.TB, event HookEvent) []byte {
 }
 
 // Every field that the CLI sends has a typed place that holds the same value.
-func TestHookInputsLoseNothing(t *testing.T) {
+func TestHookInput_KeepsEveryField(t *testing.T) {
 	if len(hookEvents) != 33 {
 		t.Errorf("%d hook events, want 33", len(hookEvents))
 	}
@@ -79,7 +79,7 @@ func jsonObject(t testing.TB, v any) map[string]any {
 	return object
 }
 
-func TestUnknownHookInputKeepsRaw(t *testing.T) {
+func TestHookInput_UnknownEventKeepsRaw(t *testing.T) {
 	const data = `{"hook_event_name":"MoonRise","session_id":"s1","phase":{"full":true}}`
 	in, err := decodeAnyHookInput([]byte(data))
 	if err != nil {
@@ -91,7 +91,7 @@ func TestUnknownHookInputKeepsRaw(t *testing.T) {
 	}
 }
 
-func TestDecodeHookInputDetails(t *testing.T) {
+func TestDecodeHookInput_Details(t *testing.T) {
 	tests := []struct {
 		name, input string
 		want        PreToolUseInput // Raw is not compared
@@ -144,7 +144,7 @@ func TestDecodeHookInputDetails(t *testing.T) {
 	}
 }
 
-func TestDecodeHookInputRefusesMalformedJSON(t *testing.T) {
+func TestDecodeHookInput_RefusesMalformedJSON(t *testing.T) {
 	for _, data := range []string{"", "null", "[]", `"x"`, "{", `{"a"}`, `{"a":}`, `{"a":1,}`, `{"a":1}x`, `{"a":tru}`, `{"a":"x}`, `{a:1}`, "{\"a\\"} {
 		if in, err := decodeAnyHookInput([]byte(data)); err == nil {
 			t.Errorf("decodeAnyHookInput(%q) = %v, want an error", data, in)

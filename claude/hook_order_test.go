@@ -28,7 +28,7 @@ func (m *moments) note(what string) {
 
 // A prompt, a tool that runs, a tool that fails, and the end: the hooks come in this order, the
 // tool's own code between its two.
-func TestHooksComeInTheOrderOfTheTurn(t *testing.T) {
+func TestHook_CallsFollowTheOrderOfTheTurn(t *testing.T) {
 	cli := claudetest.CLI(t)
 	model := claudetest.NewModel(t,
 		script.Call("mcp__home__ring", script.Input{}),

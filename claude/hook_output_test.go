@@ -9,7 +9,7 @@ import (
 )
 
 // Row 42: hook outputs use the CLI's exact names and leave out what is empty.
-func TestRow42HookOutputNames(t *testing.T) {
+func TestHookOutput_UsesTheNamesOfTheCLI(t *testing.T) {
 	suggestion := PermissionUpdate{Type: AddRules, Rules: []PermissionRule{{ToolName: "Read"}}, Behavior: RuleAllow, Destination: ToSession}
 	tests := []struct {
 		name string

@@ -19,7 +19,7 @@ import (
 func bash(command string) script.Turn { return script.Call("Bash", script.Input{"command": command}) }
 
 // What hooks decide about tools, as the model sees it.
-func TestHookDecisions(t *testing.T) {
+func TestHook_DecisionsReachTheModel(t *testing.T) {
 	for version, get := range map[string]func(testing.TB) *claudetest.RealCLI{"pinned": claudetest.CLI, "oldest": claudetest.OldestCLI} {
 		t.Run(version, func(t *testing.T) {
 			cli := get(t)
@@ -72,7 +72,7 @@ func TestHookDecisions(t *testing.T) {
 
 // What hooks decide about the run: a Stop hook that blocks makes another turn, and one that defers a
 // tool ends the turn with the call undone.
-func TestHooksOfTheRun(t *testing.T) {
+func TestHook_StopBlocksAndDeferEndsTheTurn(t *testing.T) {
 	cli := claudetest.CLI(t)
 	model := claudetest.NewModel(t, script.Text("I am done."), script.Text("Now really."),
 		script.Call("Bash", script.Input{"command": "echo later"}), bash("echo now"))
@@ -112,7 +112,7 @@ func TestHooksOfTheRun(t *testing.T) {
 	}
 }
 
-func TestSubagentHooks(t *testing.T) {
+func TestHook_SubagentEvents(t *testing.T) {
 	cli := claudetest.CLI(t)
 	model := claudetest.NewModel(t,
 		script.Call("Agent", script.Input{"subagent_type": "helper", "description": "help", "prompt": "dig"}).When(script.Not(script.IsSubagent())),
@@ -160,7 +160,7 @@ func TestSubagentHooks(t *testing.T) {
 
 // SetHooks replaces hooks, none included, while the conversation goes on. A CLI that answers the
 // second handshake without acting on it must not lose the hooks that it has.
-func TestSetHooksReplacesHooks(t *testing.T) {
+func TestSetHooks_ReplacesAllHooks(t *testing.T) {
 	for version, tt := range map[string]struct {
 		get  func(testing.TB) *claudetest.RealCLI
 		fail error
@@ -201,7 +201,7 @@ func TestSetHooksReplacesHooks(t *testing.T) {
 }
 
 // A SessionStart hook is called where the CLI does call it: after /clear.
-func TestSessionStartAfterClear(t *testing.T) {
+func TestHook_SessionStartAfterClear(t *testing.T) {
 	cli := claudetest.CLI(t)
 	model := claudetest.NewModel(t, script.Text("One."))
 	opts := cli.Options(model)
@@ -219,7 +219,7 @@ func TestSessionStartAfterClear(t *testing.T) {
 }
 
 // OnFailure "block" holds also for an answer that the CLI itself cannot use.
-func TestOnFailureBlock(t *testing.T) {
+func TestOnFailure_BlocksOnAnInvalidAnswer(t *testing.T) {
 	cli := claudetest.CLI(t)
 	model := claudetest.NewModel(t, writing(cli, "guarded.txt"), writing(cli, "open.txt"), script.Text("Done."))
 	opts := cli.Options(model)

@@ -18,7 +18,7 @@ import (
 func anyHook(context.Context, HookInput) (HookOutput, error) { return nil, nil }
 
 // Rows 43 and 45: what the CLI would take without a word and then ignore is refused by name.
-func TestRow45ValidateHooks(t *testing.T) {
+func TestValidateHooks_RefusesIgnoredHooks(t *testing.T) {
 	tests := []struct {
 		name string
 		hook Hook
@@ -69,7 +69,7 @@ func TestRow45ValidateHooks(t *testing.T) {
 	}
 }
 
-func TestValidateHooksNamesAllThatIsWrong(t *testing.T) {
+func TestValidateHooks_NamesEveryFault(t *testing.T) {
 	err := validateHooks([]Hook{{Event: HookStop, Matcher: "x", Timeout: -1}, {Event: HookSetup, Func: anyHook}, {Event: HookPreToolUse, Func: anyHook}})
 	for _, want := range []string{"Hooks[0].Func", "Hooks[0].Matcher", "Hooks[0].Timeout", "Hooks[1].Event"} {
 		if err == nil || !strings.Contains(advice.Text(err), want) {
@@ -78,7 +78,7 @@ func TestValidateHooksNamesAllThatIsWrong(t *testing.T) {
 	}
 }
 
-func TestValidateHooksForVersion(t *testing.T) {
+func TestValidateHooks_ChecksTheVersion(t *testing.T) {
 	hooks := []Hook{{Event: HookPreToolUse, Func: anyHook}, {Event: HookPreModelSwitch, Func: anyHook}}
 	tests := []struct {
 		version string
@@ -97,7 +97,7 @@ func TestValidateHooksForVersion(t *testing.T) {
 	}
 }
 
-func TestInitializeHooks(t *testing.T) {
+func TestInitializeHooks_FieldAndTable(t *testing.T) {
 	hooks := []Hook{
 		{Event: HookPreToolUse, Matcher: "Bash", Timeout: 1500 * time.Millisecond, OnFailure: FailBlock, Func: anyHook},
 		{Event: HookStop, Func: anyHook},
@@ -125,7 +125,7 @@ func TestInitializeHooks(t *testing.T) {
 	}
 }
 
-func TestInitializeHooksWithoutHooks(t *testing.T) {
+func TestInitializeHooks_WithoutHooksIsEmpty(t *testing.T) {
 	if field, table := initializeHooks(nil, 0); field != nil || len(table) != 0 {
 		t.Errorf("got %v, %v, want nothing", field, table)
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestRequireHooksAddsASetting(t *testing.T) {
+func TestRequireHooks_AddsASetting(t *testing.T) {
 	for _, tt := range []struct{ name, settings, want string }{
 		{"to none", ``, `{"env":{"CLAUDE_CODE_SIMPLE":"0"}}`},
 		{"to others", `{"model":"x","n":12345678901234567890}`, `{"env":{"CLAUDE_CODE_SIMPLE":"0"},"model":"x","n":12345678901234567890}`},
@@ -30,7 +30,7 @@ func TestRequireHooksAddsASetting(t *testing.T) {
 	}
 }
 
-func TestRequireHooksRefuses(t *testing.T) {
+func TestRequireHooks_RefusesOptionsThatDisableHooks(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		opts Options

@@ -36,7 +36,7 @@ func denyingAnswer(answer json.RawMessage) bool {
 	return json.Unmarshal(answer, &a) == nil && (a.Specific.PermissionDecision == "deny" || a.Specific.Decision.Behavior == "deny")
 }
 
-func TestOnPassesTypedInput(t *testing.T) {
+func TestOn_PassesTypedInput(t *testing.T) {
 	var got *PreToolUseInput
 	h := On("Bash", func(_ context.Context, in *PreToolUseInput) (*PreToolUseOutput, error) {
 		got = in
@@ -55,7 +55,7 @@ func TestOnPassesTypedInput(t *testing.T) {
 	}
 }
 
-func TestNilOutputIsNoOpinion(t *testing.T) {
+func TestOn_NilOutputIsAnEmptyAnswer(t *testing.T) {
 	h := On("", func(context.Context, *PreToolUseInput) (*PreToolUseOutput, error) { return nil, nil })
 	if got := h.serve(t.Context(), slog.New(slog.DiscardHandler), hookInputFile(t, HookPreToolUse)); string(got) != "{}" {
 		t.Errorf("got %s, want {}", got)
@@ -64,7 +64,7 @@ func TestNilOutputIsNoOpinion(t *testing.T) {
 
 // Rows 39 and 43: every failure of a callback becomes the safe answer. Gates deny, other events get no
 // decision, and only the log has the details, which the model must not read.
-func TestRow43FailedHooksAreSafe(t *testing.T) {
+func TestHook_FailedCallbackGivesTheSafeAnswer(t *testing.T) {
 	gates := []HookEvent{HookPreToolUse, HookPermissionRequest, HookPreModelSwitch}
 	failures := map[string]HookFunc{
 		"error":     func(context.Context, HookInput) (HookOutput, error) { return nil, errors.New("secret detail") },
@@ -119,7 +119,7 @@ type badOutput struct {
 func (b *badOutput) hookEvent() HookEvent { return b.event }
 
 // A gate is not asked about a call that it could misunderstand.
-func TestGatesCloseOnUnreadableInput(t *testing.T) {
+func TestHook_UnreadableInputIsDenied(t *testing.T) {
 	inputs := map[string]string{
 		"not JSON":             `{"tool_name":"Bash"`,
 		"array":                `[]`,
@@ -140,7 +140,7 @@ func TestGatesCloseOnUnreadableInput(t *testing.T) {
 	}
 }
 
-func TestOtherEventsTolerateOddFields(t *testing.T) {
+func TestHook_OtherEventsTolerateOddFields(t *testing.T) {
 	called := false
 	h := On("", func(_ context.Context, in *StopInput) (*StopOutput, error) {
 		called = in.LastAssistantMessage == "bye"
@@ -154,7 +154,7 @@ func TestOtherEventsTolerateOddFields(t *testing.T) {
 }
 
 // Row 44: callbacks run side by side. Each waits for the other, so that serial calls would hang.
-func TestRow44HooksRunConcurrently(t *testing.T) {
+func TestHook_CallbacksRunConcurrently(t *testing.T) {
 	var both sync.WaitGroup
 	both.Add(2)
 	h := On("", func(context.Context, *StopInput) (*StopOutput, error) {
@@ -170,7 +170,7 @@ func TestRow44HooksRunConcurrently(t *testing.T) {
 }
 
 // The compiler refuses a hook whose output belongs to another event.
-func TestOnRefusesMismatchedOutput(t *testing.T) {
+func TestOn_MismatchedOutputDoesNotCompile(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it compiles the package: run without -short")
 	}

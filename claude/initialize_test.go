@@ -24,7 +24,7 @@ func initializeFile(t *testing.T, version string) *InitializeResult {
 	return r
 }
 
-func TestInitializeResultOfCurrentCLI(t *testing.T) {
+func TestInitializeResult_OfTheCurrentCLI(t *testing.T) {
 	r := initializeFile(t, "2.1.325")
 	if r.Version != "2.1.325" || r.PID == 0 || r.CurrentPermissionMode != ModeDefault || r.SessionState != "idle" || r.FastModeState != "off" {
 		t.Errorf("got %+v", r)
@@ -46,7 +46,7 @@ func TestInitializeResultOfCurrentCLI(t *testing.T) {
 	}
 }
 
-func TestInitializeResultOfOldCLI(t *testing.T) {
+func TestInitializeResult_OfAnOldCLI(t *testing.T) {
 	r := initializeFile(t, "2.1.197")
 	if r.Version != "" || r.HooksApplied != nil || r.HookOnFailureSupported != nil || r.Capabilities != nil {
 		t.Errorf("an old CLI says nothing of these: %+v", r)
@@ -56,7 +56,7 @@ func TestInitializeResultOfOldCLI(t *testing.T) {
 	}
 }
 
-func TestInitializeResultPendingRequests(t *testing.T) {
+func TestInitializeResult_PendingRequests(t *testing.T) {
 	r, err := decodeInitializeResult([]byte(`{"subtype":"success","request_id":"r1","response":{"sdk_mcp_manifests_parked":{"a":"parked"},"models":"odd"},"pending_permission_requests":[{"request_id":"p1"}],"pending_user_dialog_requests":[{"request_id":"d1"}],"pending_elicitation_requests":[{"request_id":"e1"}]}`))
 	if err != nil {
 		t.Fatal(err)
@@ -79,7 +79,7 @@ func TestInitializeResultPendingRequests(t *testing.T) {
 }
 
 // Row 43: a hook that must block is not left to a CLI that cannot.
-func TestRow43HookSupportIsChecked(t *testing.T) {
+func TestInitializeResult_UnsupportedHooksAreRefused(t *testing.T) {
 	blocking := []Hook{{Event: HookPreToolUse, OnFailure: FailBlock, Func: anyHook}}
 	plain := []Hook{{Event: HookPreToolUse, Func: anyHook}}
 	newer := []Hook{{Event: HookPostModelSwitch, Func: anyHook}}

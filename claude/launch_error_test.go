@@ -37,7 +37,7 @@ func file(t *testing.T, name, content string, mode os.FileMode) string {
 }
 
 // An error of the start names the cause, the path and the next step.
-func TestLaunchErrors(t *testing.T) {
+func TestConnect_LaunchErrorsNameCauseAndFix(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("needs execute bits: run on Linux or macOS")
 	}
@@ -111,7 +111,7 @@ func TestLaunchErrors(t *testing.T) {
 }
 
 // A program that is not the CLI ends, or stays silent; the errors differ.
-func TestProgramsThatAreNoCLI(t *testing.T) {
+func TestConnect_ProgramThatIsNotTheCLI(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("needs a shell: run on Linux or macOS")
 	}
@@ -131,7 +131,7 @@ func TestProgramsThatAreNoCLI(t *testing.T) {
 }
 
 // A dead process is an error of every later call, with the CLI's own reason.
-func TestDeadProcess(t *testing.T) {
+func TestClient_DeadProcessFailsEveryLaterCall(t *testing.T) {
 	cli := claudetest.ScriptCLI(t, func(s *claudetest.ScriptSession) {
 		s.Initialize("")
 		s.Await("user")
@@ -154,7 +154,7 @@ func TestDeadProcess(t *testing.T) {
 }
 
 // What a dead process last said decides what to do next.
-func TestProcessErrorSaysWhatToDo(t *testing.T) {
+func TestProcessError_GivesTheNextStep(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		err  claude.ProcessError

@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestPeekLine(t *testing.T) {
+func TestPeekLine_Heads(t *testing.T) {
 	for _, c := range []struct {
 		name, line string
 		want       lineHead
@@ -48,8 +48,8 @@ func TestPeekLine(t *testing.T) {
 	}
 }
 
-// TestLineSurvivesItsTag makes each known line again from bytes and tag, as a queue on disk does.
-func TestLineSurvivesItsTag(t *testing.T) {
+// TestLine_IsRestoredFromItsTag makes each known line again from bytes and tag, as a queue on disk does.
+func TestLine_IsRestoredFromItsTag(t *testing.T) {
 	goldenLines(t, func(name string, raw []byte) {
 		line, err := ParseLine(raw)
 		if err != nil {

@@ -40,7 +40,7 @@ func stair(t testing.TB) *claude.ToolServer {
 }
 
 // Each call adds the tool that the model calls in its very next request. Two calls do so at once.
-func TestAToolThatAHandlerAddsIsInTheNextRequest(t *testing.T) {
+func TestToolServer_ToolAddedByAHandlerIsInTheNextRequest(t *testing.T) {
 	const steps = 8
 	calls := func(names ...string) script.Turn { return mcpCallsOf("tools", names...) }
 	var want [][]string // tools that the model calls in each of its answers
@@ -79,7 +79,7 @@ func mcpCallsOf(server string, tools ...string) script.Turn {
 }
 
 // The oldest CLI does not list tools again: neither the handler nor the turn fails for it.
-func TestTheOldestCLITakesNoNoticeOfAnAddedTool(t *testing.T) {
+func TestToolServer_OldestCLIIgnoresAnAddedTool(t *testing.T) {
 	cli := claudetest.OldestCLI(t)
 	model := claudetest.NewModel(t, mcpCallsOf("tools", "step0"), mcpCallsOf("tools", "left"), mcpCallsOf("tools", "step1"), script.Text("Done.")).RequireAllUsed()
 	opts := withTools(cli.Options(model), map[string]claude.MCPServer{"tools": stair(t).Server()})
@@ -97,7 +97,7 @@ func TestTheOldestCLITakesNoNoticeOfAnAddedTool(t *testing.T) {
 
 // With tool search on an added tool is one to search for, whatever it says of itself. The model reads
 // its name, and a call by the name works.
-func TestWithToolSearchAnAddedToolIsAnnounced(t *testing.T) {
+func TestToolServer_AddedToolIsAnnouncedWithToolSearch(t *testing.T) {
 	var server *claude.ToolServer
 	loaded, plain := say("loaded", claude.TextResult("loaded ran")), say("plain", claude.TextResult("plain ran"))
 	loaded.AlwaysLoad = true

@@ -101,7 +101,7 @@ func goldenTools() []Tool {
 	}
 }
 
-func TestMCPGolden(t *testing.T) {
+func TestMCP_Golden(t *testing.T) {
 	files, err := filepath.Glob("testdata/mcp/*.txtar")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no files: %v", err)

@@ -37,7 +37,7 @@ func blocker(started chan<- string) Tool {
 	})
 }
 
-func TestMCPUnknownServerIsNamed(t *testing.T) {
+func TestMCPMux_UnknownServerIsNamed(t *testing.T) {
 	b := newMCPBridge(t, map[string]*MCPInProcess{"calc": mustToolServer(t).Server()})
 	got := b.ask("clac", `{"jsonrpc":"2.0","id":3,"method":"tools/list"}`)
 	for _, want := range []string{`"code":-32601`, `clac`, `calc`, `"id":3`} {
@@ -50,7 +50,7 @@ func TestMCPUnknownServerIsNamed(t *testing.T) {
 	}
 }
 
-func TestMCPForeignHandlers(t *testing.T) {
+func TestMCPMux_ForeignHandlers(t *testing.T) {
 	for _, tc := range []struct {
 		name   string
 		handle func(context.Context, json.RawMessage) (json.RawMessage, error)
@@ -77,7 +77,7 @@ func TestMCPForeignHandlers(t *testing.T) {
 	}
 }
 
-func TestMCPCancel(t *testing.T) {
+func TestMCPMux_CancelEndsOneCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		started := make(chan string)
 		b := newMCPBridge(t, map[string]*MCPInProcess{"a": mustToolServer(t, blocker(started)).Server(), "b": mustToolServer(t, blocker(started)).Server()})
@@ -108,7 +108,7 @@ func TestMCPCancel(t *testing.T) {
 }
 
 // A cancellation may be read while the goroutine of its call has not run yet.
-func TestMCPCancelBeforeTheCallRuns(t *testing.T) {
+func TestMCPMux_CancelBeforeTheCallRuns(t *testing.T) {
 	started := make(chan string, 1)
 	b := newMCPBridge(t, map[string]*MCPInProcess{"a": mustToolServer(t, blocker(started)).Server()})
 	run := b.mux.begin(t.Context(), "a", json.RawMessage(rpcCall("1", "block", "{}")))
@@ -118,7 +118,7 @@ func TestMCPCancelBeforeTheCallRuns(t *testing.T) {
 	}
 }
 
-func TestMCPForeignServersHearCancellations(t *testing.T) {
+func TestMCPMux_ForeignServersReceiveCancellations(t *testing.T) {
 	var heard []string
 	b := newMCPBridge(t, map[string]*MCPInProcess{"x": {Handle: func(_ context.Context, msg json.RawMessage) (json.RawMessage, error) {
 		heard = append(heard, string(msg))
@@ -131,7 +131,7 @@ func TestMCPForeignServersHearCancellations(t *testing.T) {
 	}
 }
 
-func TestMCPCallsRunSideBySide(t *testing.T) {
+func TestMCPMux_CallsRunConcurrently(t *testing.T) {
 	const n = 12
 	var arrived sync.WaitGroup
 	arrived.Add(n)
@@ -155,7 +155,7 @@ func TestMCPCallsRunSideBySide(t *testing.T) {
 	wg.Wait()
 }
 
-func TestMCPCloseCancelsAndWaits(t *testing.T) {
+func TestMCPMux_CloseCancelsAndWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		started := make(chan string)
 		b := newMCPBridge(t, map[string]*MCPInProcess{"a": mustToolServer(t, blocker(started)).Server()})
@@ -172,7 +172,7 @@ func TestMCPCloseCancelsAndWaits(t *testing.T) {
 	})
 }
 
-func TestMCPCloseAbandonsAfterTheGrace(t *testing.T) {
+func TestMCPMux_CloseAbandonsCallsAfterTheGracePeriod(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		started, release := make(chan struct{}), make(chan struct{})
 		deaf := MustTool("deaf", "", func(context.Context, struct{}) (ToolResult, error) {
@@ -203,7 +203,7 @@ func TestMCPCloseAbandonsAfterTheGrace(t *testing.T) {
 	})
 }
 
-func TestMCPListChanged(t *testing.T) {
+func TestMCPMux_ListChangedReachesEveryClient(t *testing.T) {
 	s := mustToolServer(t)
 	one := newMCPBridge(t, map[string]*MCPInProcess{"s": s.Server()})
 	two := newMCPBridge(t, map[string]*MCPInProcess{"s": s.Server()})
@@ -236,7 +236,7 @@ func TestMCPListChanged(t *testing.T) {
 	}
 }
 
-func TestMCPAddAndRemoveServers(t *testing.T) {
+func TestMCPMux_AddAndRemoveServers(t *testing.T) {
 	b := newMCPBridge(t, nil)
 	s := mustToolServer(t)
 	if err := b.mux.add("s", s.Server()); err != nil {
@@ -254,7 +254,7 @@ func TestMCPAddAndRemoveServers(t *testing.T) {
 	}
 }
 
-func TestMCPManifests(t *testing.T) {
+func TestMCPMux_Manifests(t *testing.T) {
 	b := newMCPBridge(t, map[string]*MCPInProcess{
 		"s": mustToolServer(t, goldenTools()...).Server(),
 		"x": {Handle: func(context.Context, json.RawMessage) (json.RawMessage, error) { return nil, nil }},
@@ -274,7 +274,7 @@ func TestMCPManifests(t *testing.T) {
 	}
 }
 
-func TestMCPProgressEndsWithTheCall(t *testing.T) {
+func TestReportProgress_FailsAfterTheCall(t *testing.T) {
 	var kept context.Context
 	keep := MustTool("keep", "", func(ctx context.Context, _ struct{}) (ToolResult, error) {
 		kept = ctx

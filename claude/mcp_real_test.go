@@ -44,7 +44,7 @@ func recorded(s *claude.ToolServer) (*claude.MCPInProcess, func() []string) {
 	}
 }
 
-func TestSeveralInProcessServers(t *testing.T) {
+func TestMCPInProcess_SeveralServersInOneRun(t *testing.T) {
 	for name, get := range map[string]func(testing.TB) *claudetest.RealCLI{"pinned": claudetest.CLI, "oldest": claudetest.OldestCLI} {
 		t.Run(name, func(t *testing.T) {
 			cli := get(t)
@@ -99,7 +99,7 @@ func checkHandshake(t *testing.T, cli *claudetest.RealCLI, c *claude.Client, met
 }
 
 // Tools that only read run side by side: each of these waits until all have begun.
-func TestReadOnlyToolsRunAtOnce(t *testing.T) {
+func TestTool_ReadOnlyCallsRunConcurrently(t *testing.T) {
 	cli := claudetest.CLI(t)
 	const calls = 4
 	var blocks []script.Block
@@ -130,7 +130,7 @@ func TestReadOnlyToolsRunAtOnce(t *testing.T) {
 	}
 }
 
-func TestInterruptCancelsATool(t *testing.T) {
+func TestInterrupt_CancelsATool(t *testing.T) {
 	cli := claudetest.CLI(t)
 	model := claudetest.NewModel(t, script.Call("mcp__tools__wait", nil), script.Text("Next."))
 	started, ended := make(chan error, 1), make(chan error, 1)
@@ -168,7 +168,7 @@ func TestInterruptCancelsATool(t *testing.T) {
 
 // A tool that is added while a tool runs, and servers that are set while the client runs, can be
 // called in the next turn.
-func TestToolsAndServersChangeLive(t *testing.T) {
+func TestToolServer_ToolsAndServersChangeDuringTheRun(t *testing.T) {
 	cli := claudetest.CLI(t)
 	model := claudetest.NewModel(t,
 		script.Call("mcp__tools__grow", nil), script.Text("Grown."),
@@ -228,7 +228,7 @@ func connectedServers(t testing.TB, c *claude.Client) []string {
 }
 
 // With tool search on, a tool is hidden behind it unless it is always loaded.
-func TestAlwaysLoad(t *testing.T) {
+func TestTool_AlwaysLoadIsNotHiddenByToolSearch(t *testing.T) {
 	cli := claudetest.CLI(t)
 	model := claudetest.NewModel(t, script.Call("mcp__tools__ready", nil), script.Text("Done."))
 	ready := say("ready", claude.TextResult("here"))

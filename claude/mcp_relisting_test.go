@@ -46,7 +46,7 @@ func isClosed(c <-chan struct{}) bool {
 	}
 }
 
-func TestAChangeOfToolsWaitsUntilEveryClientHasListedThem(t *testing.T) {
+func TestToolServer_ChangeWaitsForEveryListing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := mustToolServer(t)
 		one, two := deafBridge(t, s), deafBridge(t, s)
@@ -73,7 +73,7 @@ func TestAChangeOfToolsWaitsUntilEveryClientHasListedThem(t *testing.T) {
 }
 
 // The oldest CLI acknowledges a change and does nothing.
-func TestAClientThatNeverListsHoldsUpOneChangeOnly(t *testing.T) {
+func TestToolServer_ClientThatNeverListsDelaysOneChangeOnly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := mustToolServer(t)
 		b := deafBridge(t, s)
@@ -100,7 +100,7 @@ func TestAClientThatNeverListsHoldsUpOneChangeOnly(t *testing.T) {
 
 // Handlers change the tools of their own server, at the same time, while the client that called them
 // lists them.
-func TestToolsMayBeChangedByTheirOwnHandlers(t *testing.T) {
+func TestToolServer_HandlersMayChangeTheirOwnServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var s *ToolServer
 		grow := MustTool("grow", "", func(_ context.Context, in struct{ Name string }) (ToolResult, error) {
@@ -127,7 +127,7 @@ func TestToolsMayBeChangedByTheirOwnHandlers(t *testing.T) {
 	})
 }
 
-func TestAClientThatGoesEndsTheWaitForItsListing(t *testing.T) {
+func TestToolServer_LeavingClientEndsTheWaitForItsListing(t *testing.T) {
 	for name, leave := range map[string]func(*testing.T, *mcpBridge){
 		"it closes": func(t *testing.T, b *mcpBridge) {
 			if err := b.mux.close(t.Context()); err != nil {
@@ -157,7 +157,7 @@ func TestAClientThatGoesEndsTheWaitForItsListing(t *testing.T) {
 }
 
 // A client may close while it is notified.
-func TestAClientThatClosesNeedsNotBeTold(t *testing.T) {
+func TestToolServer_ClosingClientIsNotNotified(t *testing.T) {
 	s := mustToolServer(t)
 	mux := newMCPMux(map[string]*MCPInProcess{"s": s.Server()}, nil)
 	mux.attach(func(ctx context.Context, _ string, _ json.RawMessage) error {

@@ -13,7 +13,7 @@ import (
 	"github.com/drover-agents/drover/schema"
 )
 
-func TestMCPServerConfigs(t *testing.T) {
+func TestMCPServer_Config(t *testing.T) {
 	policies := []MCPToolPolicy{{Name: "sum", Policy: MCPAlwaysAllow}}
 	for _, tc := range []struct {
 		name   string
@@ -37,7 +37,7 @@ func TestMCPServerConfigs(t *testing.T) {
 	}
 }
 
-func TestMCPServerConfigsRefused(t *testing.T) {
+func TestMCPServer_InvalidConfigIsRefused(t *testing.T) {
 	var none *MCPInProcess
 	for _, tc := range []struct {
 		name   string
@@ -58,7 +58,7 @@ func TestMCPServerConfigsRefused(t *testing.T) {
 	}
 }
 
-func TestToolRefused(t *testing.T) {
+func TestNewToolServer_RefusesInvalidTools(t *testing.T) {
 	ok := func(context.Context, json.RawMessage) (ToolResult, error) { return ToolResult{}, nil }
 	for _, tc := range []struct {
 		name string
@@ -83,7 +83,7 @@ func TestToolRefused(t *testing.T) {
 	}
 }
 
-func TestToolResultsAreChecked(t *testing.T) {
+func TestToolResult_IsChecked(t *testing.T) {
 	for _, tc := range []struct {
 		name   string
 		result ToolResult
@@ -141,7 +141,7 @@ func TestToolArguments_RoundedWholeNumbersAreRefused(t *testing.T) {
 }
 
 // A tool server also works outside a client, by its Handle.
-func TestToolServerHandle(t *testing.T) {
+func TestToolServer_HandleWorksWithoutAClient(t *testing.T) {
 	s := mustToolServer(t, goldenTools()...).Server()
 	got, err := s.Handle(t.Context(), json.RawMessage(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"whoami","_meta":{"claudecode/toolUseId":"toolu_9"}}}`))
 	if err != nil || !strings.Contains(string(got), "toolu_9") {

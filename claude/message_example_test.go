@@ -13,7 +13,7 @@ func ExampleDecodeMessage() {
 	line := []byte(`{"type":"assistant","message":{"id":"msg_1","content":[{"type":"text","text":"Let me look."},{"type":"tool_use","id":"toolu_1","name":"Read","input":{"file_path":"go.mod"}}]}}`)
 	m, err := claude.DecodeMessage(line)
 	if err != nil {
-		fmt.Println(advice.Text(err))
+		fmt.Println(err)
 		return
 	}
 	switch m := m.(type) {
@@ -64,7 +64,7 @@ func ExampleCostTracker() {
 func ExampleLine() {
 	line, err := claude.ParseLine([]byte(`{"type":"system","subtype":"status","status":"requesting"}`))
 	if err != nil {
-		fmt.Println(advice.Text(err))
+		fmt.Println(err)
 		return
 	}
 	fmt.Println(line.Type(), line.Subtype())

@@ -111,7 +111,7 @@ func goldenLines(t testing.TB, f func(name string, line []byte)) {
 	}
 }
 
-func TestMessagesGolden(t *testing.T) {
+func TestMessage_Golden(t *testing.T) {
 	for _, path := range goldenMessageFiles(t) {
 		golden := readGolden(t, path)
 		want := map[string]string{}
@@ -147,9 +147,9 @@ func decodeGolden(t *testing.T, name string, line []byte) string {
 	return string(dumpMessageJSON(t, m))
 }
 
-// TestMessagesGoldenSetEveryField fails when a type or a field exists that no line of the test data
+// TestMessage_GoldenSetsEveryField fails when a type or a field exists that no line of the test data
 // fills: then its name on the wire is not tested.
-func TestMessagesGoldenSetEveryField(t *testing.T) {
+func TestMessage_GoldenSetsEveryField(t *testing.T) {
 	set, all := map[string]bool{}, map[string]bool{}
 	for _, kind := range messageKinds {
 		allFields(reflect.TypeOf(kind.make()), all)

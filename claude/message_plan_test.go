@@ -33,7 +33,7 @@ func plannedKeys(t reflect.Type, keys map[string]bool) {
 	}
 }
 
-func TestFieldsAreReadFromTheKeysOfTheCLI(t *testing.T) {
+func TestMessagePlan_ReadsTheKeysOfTheCLI(t *testing.T) {
 	keys := map[string]bool{}
 	for _, kind := range messageKinds {
 		plannedKeys(reflect.TypeOf(kind.make()), keys)

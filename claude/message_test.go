@@ -30,7 +30,7 @@ func mustDecode[T Message](t testing.TB, line string) T {
 	return typed
 }
 
-func TestDecodeMessageRefusesWhatIsNoObject(t *testing.T) {
+func TestDecodeMessage_RefusesNonObjects(t *testing.T) {
 	for _, line := range []string{``, ` `, `null`, `[]`, `"text"`, `1`, `{`, `{"type":"user"`, `{"type":"user"}x`, `{"type":"user",}`, "[SandboxDebug] hi", `{"type":"user","message":{"content":[{"type":"text","text":"x}]}}`} {
 		if m, err := DecodeMessage([]byte(line)); err == nil {
 			t.Errorf("%q: decoded as %T, want an error", line, m)
@@ -41,7 +41,7 @@ func TestDecodeMessageRefusesWhatIsNoObject(t *testing.T) {
 	}
 }
 
-func TestDecodeMessageKeepsUnknownFields(t *testing.T) {
+func TestDecodeMessage_KeepsUnknownFields(t *testing.T) {
 	line := `{"type":"assistant","message":{"content":[{"type":"text","text":"x","new_in_block":1}],"new_in_message":2},"new":3}`
 	m := mustDecode[*AssistantMessage](t, line)
 	if string(m.Raw()) != line {
@@ -52,7 +52,7 @@ func TestDecodeMessageKeepsUnknownFields(t *testing.T) {
 	}
 }
 
-func TestDecodeMessageReplacesMalformedUTF8(t *testing.T) {
+func TestDecodeMessage_ReplacesMalformedUTF8(t *testing.T) {
 	m := mustDecode[*AssistantMessage](t, "{\"type\":\"assistant\",\"message\":{\"content\":[{\"type\":\"text\",\"text\":\"a\xffb\\n\xc3\"}]},\"uuid\":\"\xfe\"}")
 	if got, want := m.Text(), "a\ufffdb\n\ufffd"; got != want {
 		t.Errorf("text %q, want %q", got, want)
@@ -65,7 +65,7 @@ func TestDecodeMessageReplacesMalformedUTF8(t *testing.T) {
 	}
 }
 
-func TestDecodeMessageOfFiveMegabytes(t *testing.T) {
+func TestDecodeMessage_FiveMegabytes(t *testing.T) {
 	text := strings.Repeat("five megabytes of \"text\" é\n", 5<<20/27)
 	quoted, _ := json.Marshal(text)
 	m := mustDecode[*AssistantMessage](t, `{"type":"assistant","message":{"content":[{"type":"text","text":`+string(quoted)+`}]},"uuid":"u"}`)
@@ -78,7 +78,7 @@ func TestDecodeMessageOfFiveMegabytes(t *testing.T) {
 	}
 }
 
-func TestDecodeMessageSurvivesDeepNesting(t *testing.T) {
+func TestDecodeMessage_SurvivesDeepNesting(t *testing.T) {
 	for _, depth := range []int{7, 500, 4990, 20000} {
 		content := strings.Repeat(`[{"type":"tool_result","content":`, depth) + `"x"` + strings.Repeat(`}]`, depth)
 		line := []byte(`{"type":"user","message":{"content":` + content + `}}`)
@@ -134,7 +134,7 @@ func withoutRaw(v any) any {
 	return v
 }
 
-func TestDecodeMessageIgnoresTheOrderOfKeys(t *testing.T) {
+func TestDecodeMessage_IgnoresTheOrderOfKeys(t *testing.T) {
 	var lines [][]byte
 	goldenLines(t, func(name string, line []byte) {
 		if !strings.HasSuffix(name, ": type-twice") {
@@ -158,7 +158,7 @@ func TestDecodeMessageIgnoresTheOrderOfKeys(t *testing.T) {
 	})
 }
 
-func TestDecodeMessageAllocations(t *testing.T) {
+func TestDecodeMessage_Allocations(t *testing.T) {
 	for name, c := range map[string]struct {
 		stream [][]byte
 		typed  float64
@@ -185,7 +185,7 @@ func TestDecodeMessageAllocations(t *testing.T) {
 	}
 }
 
-func TestStreamEventParts(t *testing.T) {
+func TestStreamEvent_Parts(t *testing.T) {
 	event := func(event string) *StreamEvent {
 		return mustDecode[*StreamEvent](t, `{"type":"stream_event","event":`+event+`}`)
 	}
@@ -231,7 +231,7 @@ func TestStreamEventParts(t *testing.T) {
 	}
 }
 
-func TestStreamEventBlockAndUsage(t *testing.T) {
+func TestStreamEvent_BlockAndUsage(t *testing.T) {
 	start := mustDecode[*StreamEvent](t, `{"type":"stream_event","event":{"type":"content_block_start","index":0,"content_block":{"type":"tool_use","id":"toolu_1","name":"Bash","input":{}}}}`)
 	block, ok := start.BlockStart()
 	if use, isUse := block.(*ToolUseBlock); !ok || !isUse || use.Name != "Bash" {

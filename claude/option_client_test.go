@@ -26,7 +26,7 @@ import (
 
 // Options that stay in this program: what they do, on a scripted CLI.
 
-func TestOptionRuntime(t *testing.T) {
+func TestOptionRuntime_StartsTheScript(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("needs a shell: run on Linux or macOS")
 	}
@@ -52,7 +52,7 @@ func TestOptionRuntime(t *testing.T) {
 	}
 }
 
-func TestOptionMaxLineBytes(t *testing.T) {
+func TestOptionMaxLineBytes_LongerLineIsAnError(t *testing.T) {
 	cli := claudetest.ScriptCLI(t, func(s *claudetest.ScriptSession) {
 		s.Initialize("")
 		s.Await("user")
@@ -67,7 +67,7 @@ func TestOptionMaxLineBytes(t *testing.T) {
 	}
 }
 
-func TestOptionMaxBufferedBytes(t *testing.T) {
+func TestOptionMaxBufferedBytes_RestIsKeptOnDisk(t *testing.T) {
 	const messages = 200
 	cli := claudetest.ScriptCLI(t, func(s *claudetest.ScriptSession) {
 		s.Initialize("")
@@ -87,7 +87,7 @@ func TestOptionMaxBufferedBytes(t *testing.T) {
 	}
 }
 
-func TestOptionStderr(t *testing.T) {
+func TestOptionStderr_ReceivesEachLine(t *testing.T) {
 	cli := claudetest.ScriptCLI(t, func(s *claudetest.ScriptSession) {
 		s.Stderr("one")
 		s.Stderr("two")
@@ -103,7 +103,7 @@ func TestOptionStderr(t *testing.T) {
 	}
 }
 
-func TestOptionLogger(t *testing.T) {
+func TestOptionLogger_ReceivesWarnings(t *testing.T) {
 	cli := claudetest.ScriptCLI(t, func(s *claudetest.ScriptSession) {
 		s.Initialize("")
 		s.UntilEOF()
@@ -119,7 +119,7 @@ func TestOptionLogger(t *testing.T) {
 	}
 }
 
-func TestOptionInitializeTimeout(t *testing.T) {
+func TestOptionInitializeTimeout_EndsConnect(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cli := claudetest.ScriptCLI(t, func(s *claudetest.ScriptSession) {
 			for ok := true; ok; {
@@ -136,7 +136,7 @@ func TestOptionInitializeTimeout(t *testing.T) {
 	})
 }
 
-func TestOptionBackgroundCeiling(t *testing.T) {
+func TestOptionBackgroundCeiling_EndsTheTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cli := claudetest.ScriptCLI(t, func(s *claudetest.ScriptSession) {
 			s.Initialize("")
@@ -178,7 +178,7 @@ func (s *slowStore) Load(ctx context.Context, key transcript.Key) ([]json.RawMes
 	return s.MemoryStore.Load(ctx, key)
 }
 
-func TestOptionStoreEager(t *testing.T) {
+func TestOptionStoreEager_AppendsDuringTheTurn(t *testing.T) {
 	for _, eager := range []bool{true, false} {
 		dir := t.TempDir()
 		store := &slowStore{MemoryStore: transcript.NewMemoryStore(), stored: make(chan struct{}, 16)}
@@ -204,7 +204,7 @@ func TestOptionStoreEager(t *testing.T) {
 	}
 }
 
-func TestOptionStoreDir(t *testing.T) {
+func TestOptionStoreDir_HoldsTheResumedFiles(t *testing.T) {
 	cli := claudetest.ScriptCLI(t, func(s *claudetest.ScriptSession) { s.Initialize(""); s.UntilEOF() })
 	o := cli.Options()
 	o.Dir, o.StoreDir = t.TempDir(), t.TempDir()
@@ -222,7 +222,7 @@ func TestOptionStoreDir(t *testing.T) {
 	}
 }
 
-func TestOptionStoreLoadTimeout(t *testing.T) {
+func TestOptionStoreLoadTimeout_EndsConnect(t *testing.T) {
 	cli := claudetest.ScriptCLI(t, func(s *claudetest.ScriptSession) { s.UntilEOF() })
 	o := cli.Options()
 	o.Store, o.StoreLoadTimeout, o.Resume = &slowStore{MemoryStore: transcript.NewMemoryStore(), hang: true}, time.Millisecond, someUUID

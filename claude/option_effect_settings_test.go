@@ -91,7 +91,7 @@ func settingsEffects() []optionEffect {
 }
 
 // A sandbox that the CLI cannot read must not be left out in silence.
-func TestSandboxThatTheCLIDropsIsRefused(t *testing.T) {
+func TestSandbox_InvalidSandboxFailsConnect(t *testing.T) {
 	for name, start := range map[string]func(testing.TB) *claudetest.RealCLI{claude.PinnedVersion: claudetest.CLI, claude.OldestTested: claudetest.OldestCLI} {
 		t.Run(name, func(t *testing.T) {
 			opts := start(t).Options(claudetest.NewModel(t))
@@ -147,7 +147,7 @@ func sandboxSettingsEffect() optionEffect {
 	for _, row := range sandboxRows() {
 		e.checks[row.field] = func(t *testing.T, r *effectRun) {
 			if r.old && row.tooOld {
-				t.Skip("this CLI refuses the option, which TestOldCLIRefusesWhatItLacks shows")
+				t.Skip("this CLI refuses the option, which TestOldCLI_UnsupportedOptionIsAnError shows")
 			}
 			contained(t, "", sandboxOf(t, row), object(t, []byte(r.notes["effective"])))
 		}

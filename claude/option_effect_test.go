@@ -48,7 +48,7 @@ func optionEffects() []optionEffect {
 	return slices.Concat(modelEffects(), promptEffects(), toolEffects(), sessionEffects(), settingsEffects(), mcpEffects(), agentEffects())
 }
 
-func TestOptionEffects(t *testing.T) {
+func TestOptions_EffectsOnTheRealCLI(t *testing.T) {
 	versions := []struct {
 		version string
 		start   func(testing.TB) *claudetest.RealCLI

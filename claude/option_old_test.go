@@ -17,7 +17,7 @@ import (
 
 // What an old CLI lacks ends in an error that names the option, whether the CLI refuses it or would
 // ignore it.
-func TestOldCLIRefusesWhatItLacks(t *testing.T) {
+func TestOldCLI_UnsupportedOptionIsAnError(t *testing.T) {
 	cli := claudetest.OldestCLI(t)
 	model := claudetest.NewModel(t)
 	for _, row := range optionRows() {
@@ -71,7 +71,7 @@ func connectError(t *testing.T, o *claude.Options) error {
 	return err
 }
 
-func TestOldCLIRefusesVerbatimPrompts(t *testing.T) {
+func TestOldCLI_VerbatimPromptIsAnError(t *testing.T) {
 	cli := claudetest.OldestCLI(t)
 	c := claudetest.Connect(t, cli.Options(claudetest.NewModel(t)))
 	err := c.Send(t.Context(), claude.Prompt{Text: "/compact", Verbatim: true})
@@ -81,7 +81,7 @@ func TestOldCLIRefusesVerbatimPrompts(t *testing.T) {
 }
 
 // A value that a newer CLI knows is an error too, and so is a flag of the caller's own.
-func TestOldCLIRefusesValuesAndExtraFlags(t *testing.T) {
+func TestOldCLI_UnknownValueOrFlagIsAnError(t *testing.T) {
 	cli := claudetest.OldestCLI(t)
 	model := claudetest.NewModel(t)
 	for name, c := range map[string]struct {
@@ -109,7 +109,7 @@ func TestOldCLIRefusesValuesAndExtraFlags(t *testing.T) {
 }
 
 // If the CLI does not know a flag, the error names the option that wrote it.
-func TestEveryFlagHasItsOption(t *testing.T) {
+func TestUnknownFlag_ErrorNamesTheOption(t *testing.T) {
 	for _, row := range optionRows() {
 		args := slices.DeleteFunc(slices.Clone(row.forms[0].wire.args), func(arg string) bool { return arg == "--await-initialize" }) // of all that resume
 		if len(args) == 0 || row.field == "Options.ExtraArgs" {
@@ -152,7 +152,7 @@ func optionMatches(option, field string) bool {
 }
 
 // The CLI continues with its own agent if no agent has the name; the client returns an error.
-func TestUnknownAgentIsRefused(t *testing.T) {
+func TestOptionAgent_UnknownAgentIsRefused(t *testing.T) {
 	cli := claudetest.CLI(t)
 	o := cli.Options(claudetest.NewModel(t))
 	o.Agent = "nobody"

@@ -222,7 +222,7 @@ func mcpRows() []optionRow {
 		outside("MCPHTTP.AlwaysLoad", claude.MCPHTTP{URL: url, AlwaysLoad: true}, `{"type":"http",`+typ+`,"alwaysLoad":true}`),
 		inside("MCPInProcess.Handle", claude.MCPInProcess{}, ``),
 		inside("MCPInProcess.Session", claude.MCPInProcess{Session: session}, ``),
-		inside("MCPInProcess.Attach", claude.MCPInProcess{Attach: attach}, ``).by("TestMCPListChanged"),
+		inside("MCPInProcess.Attach", claude.MCPInProcess{Attach: attach}, ``).by("TestMCPMux_ListChangedReachesEveryClient"),
 		inside("MCPInProcess.Manifest", claude.MCPInProcess{Manifest: manifest}, parked),
 		inside("MCPManifest.InitializeResult", claude.MCPInProcess{Manifest: manifest}, parked),
 		inside("MCPManifest.ToolsListResult", claude.MCPInProcess{Manifest: manifest}, parked),
@@ -253,7 +253,7 @@ func hookRows() []optionRow {
 		{field: "Hook.Func", forms: hook(nothing, ``), shownBy: "effect"},
 		{field: "Hook.Matcher", forms: hook(func(h *claude.Hook) { h.Matcher = "Bash" }, `,"matcher":"Bash"`), shownBy: "effect"},
 		{field: "Hook.Timeout", forms: hook(func(h *claude.Hook) { h.Timeout = 1500 * time.Millisecond }, `,"timeout":1.5`), shownBy: "effect"},
-		{field: "Hook.OnFailure", forms: hook(func(h *claude.Hook) { h.OnFailure = claude.FailBlock }, `,"onFailure":"block"`), shownBy: "TestRow43HookSupportIsChecked", tooOld: true},
+		{field: "Hook.OnFailure", forms: hook(func(h *claude.Hook) { h.OnFailure = claude.FailBlock }, `,"onFailure":"block"`), shownBy: "TestInitializeResult_UnsupportedHooksAreRefused", tooOld: true},
 	}
 }
 
@@ -267,7 +267,7 @@ func sendRows() []optionRow {
 				name: "after text", send: claude.Prompt{Text: "t", Content: []claude.Content{claude.ImageContent("image/png", []byte{1})}},
 				wire: prompt(message(`[{"type":"text","text":"t"},{"type":"image","source":{"type":"base64","media_type":"image/png","data":"AQ=="}}]`)),
 			},
-		}, shownBy: "TestImagesAndPartialMessages"},
+		}, shownBy: "TestTurn_ImagesAndPartialMessages"},
 		{field: "Prompt.UUID", forms: []form{{name: "set", send: claude.Prompt{Text: "hi", UUID: someUUID}, wire: prompt(`{"uuid":"` + someUUID + `"}`)}}, shownBy: "effect"},
 		{field: "Prompt.Priority", forms: []form{{name: "set", send: claude.Prompt{Text: "hi", Priority: "now"}, wire: prompt(`{"priority":"now"}`)}}, shownBy: "effect"},
 		{field: "Prompt.NoTurn", forms: []form{{name: "true", send: claude.Prompt{Text: "hi", NoTurn: true}, wire: prompt(`{"shouldQuery":false}`)}}, shownBy: "effect"},

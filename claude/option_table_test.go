@@ -28,7 +28,7 @@ func processRows() []optionRow {
 	self, _ := os.Executable()
 	return []optionRow{
 		{field: "Options.CLIPath", forms: []form{{name: "path", set: func(o *options) { o.CLIPath = self }, wire: nothing}}, shownBy: "effect"},
-		{field: "Options.Runtime", forms: []form{{name: "nil", set: func(o *options) { o.Runtime = nil }}, {name: "empty", set: func(o *options) { o.Runtime = []string{} }}}, shownBy: "TestOptionRuntime"},
+		{field: "Options.Runtime", forms: []form{{name: "nil", set: func(o *options) { o.Runtime = nil }}, {name: "empty", set: func(o *options) { o.Runtime = []string{} }}}, shownBy: "TestOptionRuntime_StartsTheScript"},
 		{field: "Options.Dir", forms: []form{
 			{name: "absolute", set: func(o *options) { o.Dir = "/" }, wire: env("PWD=/")},
 			{name: "empty", set: func(o *options) { o.Dir = "" }},
@@ -37,33 +37,33 @@ func processRows() []optionRow {
 			{name: "exact", set: func(o *options) { o.Env = claude.ExactEnv(map[string]string{"A": "1"}) }, wire: env("A=1")},
 			{name: "exact nil", set: func(o *options) { o.Env = claude.ExactEnv(nil) }},
 			{name: "exact empty value", set: func(o *options) { o.Env = claude.ExactEnv(map[string]string{"A": ""}) }, wire: env("A=")},
-		}, shownBy: "TestEnvironmentOfTheProcess"},
+		}, shownBy: "TestEnvironment_OfTheProcess"},
 		{field: "Options.TraceParent", forms: []form{
 			{name: "set", set: func(o *options) { o.TraceParent = "00-a-b-01" }, wire: env("TRACEPARENT=00-a-b-01")},
 			{name: "empty", set: func(o *options) { o.TraceParent = "" }},
-		}, shownBy: "TestEnvironmentOfTheProcess"},
+		}, shownBy: "TestEnvironment_OfTheProcess"},
 		{field: "Options.TraceState", forms: []form{
 			{name: "set", set: func(o *options) { o.TraceParent, o.TraceState = "00-a-b-01", "k=v" }, wire: env("TRACEPARENT=00-a-b-01", "TRACESTATE=k=v")},
 			{name: "empty", set: func(o *options) { o.TraceState = "" }},
-		}, shownBy: "TestEnvironmentOfTheProcess"},
+		}, shownBy: "TestEnvironment_OfTheProcess"},
 		{field: "Options.ClientApp", forms: []form{
 			{name: "set", set: func(o *options) { o.ClientApp = "app/1.2" }, wire: env("CLAUDE_AGENT_SDK_CLIENT_APP=app/1.2")},
 			{name: "empty", set: func(o *options) { o.ClientApp = "" }},
 		}, shownBy: "effect"},
-		{field: "Options.Spawner", forms: []form{{name: "kept", set: func(*options) {}, wire: nothing}}, shownBy: "TestOptionWire"},
-		{field: "Options.User", forms: []form{{name: "empty", set: func(o *options) { o.User = "" }}}, shownBy: "TestCLIAsAnotherUser"},
+		{field: "Options.Spawner", forms: []form{{name: "kept", set: func(*options) {}, wire: nothing}}, shownBy: "TestOptions_Wire"},
+		{field: "Options.User", forms: []form{{name: "empty", set: func(o *options) { o.User = "" }}}, shownBy: "TestOptionUser_StartsTheCLIAsAnotherUser"},
 		{field: "Options.ExtraArgs", forms: []form{
 			{name: "set", set: func(o *options) { o.ExtraArgs = []string{"--bare", "--name", "-x"} }, wire: args("--bare", "--name", "-x")},
 			{name: "empty", set: func(o *options) { o.ExtraArgs = []string{} }},
 		}, shownBy: "effect"},
-		{field: "Options.MaxLineBytes", forms: []form{{name: "set", set: func(o *options) { o.MaxLineBytes = 1 << 20 }, wire: nothing}}, shownBy: "TestOptionMaxLineBytes"},
-		{field: "Options.MaxBufferedBytes", forms: []form{{name: "set", set: func(o *options) { o.MaxBufferedBytes = 1 }, wire: nothing}}, shownBy: "TestOptionMaxBufferedBytes"},
-		{field: "Options.Stderr", forms: []form{{name: "set", set: func(o *options) { o.Stderr = func(string) {} }, wire: nothing}}, shownBy: "TestOptionStderr"},
-		{field: "Options.Logger", forms: []form{{name: "set", set: func(o *options) { o.Logger = slog.New(slog.DiscardHandler) }, wire: nothing}}, shownBy: "TestOptionLogger"},
+		{field: "Options.MaxLineBytes", forms: []form{{name: "set", set: func(o *options) { o.MaxLineBytes = 1 << 20 }, wire: nothing}}, shownBy: "TestOptionMaxLineBytes_LongerLineIsAnError"},
+		{field: "Options.MaxBufferedBytes", forms: []form{{name: "set", set: func(o *options) { o.MaxBufferedBytes = 1 }, wire: nothing}}, shownBy: "TestOptionMaxBufferedBytes_RestIsKeptOnDisk"},
+		{field: "Options.Stderr", forms: []form{{name: "set", set: func(o *options) { o.Stderr = func(string) {} }, wire: nothing}}, shownBy: "TestOptionStderr_ReceivesEachLine"},
+		{field: "Options.Logger", forms: []form{{name: "set", set: func(o *options) { o.Logger = slog.New(slog.DiscardHandler) }, wire: nothing}}, shownBy: "TestOptionLogger_ReceivesWarnings"},
 		{field: "Options.Debug", forms: []form{{name: "true", set: func(o *options) { o.Debug = true }, wire: args("--debug")}, {name: "false", set: func(o *options) { o.Debug = false }}}, shownBy: "effect"},
 		{field: "Options.DebugFile", forms: []form{{name: "set", set: func(o *options) { o.DebugFile = "/tmp/d" }, wire: args("--debug-file=/tmp/d")}, {name: "empty", set: func(o *options) { o.DebugFile = "" }}}, shownBy: "effect"},
-		{field: "Options.InitializeTimeout", forms: []form{{name: "set", set: func(o *options) { o.InitializeTimeout = time.Minute }, wire: nothing}}, shownBy: "TestOptionInitializeTimeout"},
-		{field: "Options.BackgroundCeiling", forms: []form{{name: "set", set: func(o *options) { o.BackgroundCeiling = -1 }, wire: nothing}}, shownBy: "TestOptionBackgroundCeiling"},
+		{field: "Options.InitializeTimeout", forms: []form{{name: "set", set: func(o *options) { o.InitializeTimeout = time.Minute }, wire: nothing}}, shownBy: "TestOptionInitializeTimeout_EndsConnect"},
+		{field: "Options.BackgroundCeiling", forms: []form{{name: "set", set: func(o *options) { o.BackgroundCeiling = -1 }, wire: nothing}}, shownBy: "TestOptionBackgroundCeiling_EndsTheTurn"},
 	}
 }
 
@@ -191,8 +191,8 @@ func toolRows() []optionRow {
 		{field: "Options.CanUseTool", forms: []form{{name: "set", set: func(o *options) { o.CanUseTool = allowAll }, wire: args("--permission-prompt-tool=stdio")}, {name: "nil", set: func(o *options) { o.CanUseTool = nil }}}, shownBy: "effect"},
 		{field: "Options.PermissionPromptTool", forms: []form{{name: "set", set: func(o *options) { o.PermissionPromptTool = "mcp__s__ask" }, wire: args("--permission-prompt-tool=mcp__s__ask")}}, shownBy: "effect"},
 		{field: "Options.PermissionPrompts", forms: []form{{name: "none", set: func(o *options) { o.PermissionPrompts = "none" }, wire: args("--permission-prompts=none")}, {name: "empty", set: func(o *options) { o.PermissionPrompts = "" }}}, shownBy: "effect", tooOld: true},
-		{field: "Options.OnElicitation", forms: []form{{name: "set", set: func(o *options) { o.OnElicitation = declineAll }, wire: nothing}}, shownBy: "TestServeElicitation"},
-		{field: "Options.OnUserDialog", forms: []form{{name: "set", set: func(o *options) { o.OnUserDialog, o.DialogKinds = answerNothing, []string{"k"} }, wire: hello(`{"supportedDialogKinds":["k"]}`)}}, shownBy: "TestServeDialog"},
+		{field: "Options.OnElicitation", forms: []form{{name: "set", set: func(o *options) { o.OnElicitation = declineAll }, wire: nothing}}, shownBy: "TestElicitation_Serve"},
+		{field: "Options.OnUserDialog", forms: []form{{name: "set", set: func(o *options) { o.OnUserDialog, o.DialogKinds = answerNothing, []string{"k"} }, wire: hello(`{"supportedDialogKinds":["k"]}`)}}, shownBy: "TestDialog_Serve"},
 		{field: "Options.DialogKinds", forms: []form{
 			{name: "two", set: func(o *options) { o.OnUserDialog, o.DialogKinds = answerNothing, []string{"k", "l"} }, wire: hello(`{"supportedDialogKinds":["k","l"]}`)},
 			{name: "empty", set: func(o *options) { o.DialogKinds = []string{} }},
@@ -228,11 +228,11 @@ func sessionRows() []optionRow {
 		}, shownBy: "effect", tooOld: true},
 		{field: "Options.NoPersistence", forms: []form{{name: "true", set: func(o *options) { o.NoPersistence = true }, wire: args("--no-session-persistence")}}, shownBy: "effect"},
 		{field: "Options.Store", forms: []form{{name: "set", set: func(o *options) { o.Store = transcript.NewMemoryStore() }, wire: args("--session-mirror")}, {name: "nil", set: func(o *options) { o.Store = nil }}}, shownBy: "effect"},
-		{field: "Options.StoreEager", forms: []form{{name: "true", set: func(o *options) { o.Store, o.StoreEager = transcript.NewMemoryStore(), true }, wire: args("--session-mirror")}}, shownBy: "TestOptionStoreEager"},
-		{field: "Options.StoreLoadTimeout", forms: []form{{name: "set", set: func(o *options) { o.Store, o.StoreLoadTimeout = transcript.NewMemoryStore(), time.Second }, wire: args("--session-mirror")}}, shownBy: "TestOptionStoreLoadTimeout"},
-		{field: "Options.StoreDir", forms: []form{{name: "set", set: func(o *options) { o.StoreDir = "/somewhere" }}}, shownBy: "TestOptionStoreDir"},
+		{field: "Options.StoreEager", forms: []form{{name: "true", set: func(o *options) { o.Store, o.StoreEager = transcript.NewMemoryStore(), true }, wire: args("--session-mirror")}}, shownBy: "TestOptionStoreEager_AppendsDuringTheTurn"},
+		{field: "Options.StoreLoadTimeout", forms: []form{{name: "set", set: func(o *options) { o.Store, o.StoreLoadTimeout = transcript.NewMemoryStore(), time.Second }, wire: args("--session-mirror")}}, shownBy: "TestOptionStoreLoadTimeout_EndsConnect"},
+		{field: "Options.StoreDir", forms: []form{{name: "set", set: func(o *options) { o.StoreDir = "/somewhere" }}}, shownBy: "TestOptionStoreDir_HoldsTheResumedFiles"},
 		{field: "Options.NoBackgroundTasks", forms: []form{{name: "true", set: func(o *options) { o.NoBackgroundTasks = true }, wire: env("CLAUDE_CODE_DISABLE_BACKGROUND_TASKS=1")}, {name: "false", set: func(o *options) { o.NoBackgroundTasks = false }}}, shownBy: "effect"},
-		{field: "Options.Recorder", forms: []form{{name: "set", set: func(o *options) { o.Recorder = &notedRecorder{} }, wire: args("--session-mirror")}, {name: "nil", set: func(o *options) { o.Recorder = nil }}}, shownBy: "TestOptionRecorder"},
+		{field: "Options.Recorder", forms: []form{{name: "set", set: func(o *options) { o.Recorder = &notedRecorder{} }, wire: args("--session-mirror")}, {name: "nil", set: func(o *options) { o.Recorder = nil }}}, shownBy: "TestOptionRecorder_ReceivesEachLineOnce"},
 		{field: "Options.Checkpointing", forms: []form{{name: "true", set: func(o *options) { o.Checkpointing = true }, wire: env("CLAUDE_CODE_ENABLE_SDK_FILE_CHECKPOINTING=true")}, {name: "false", set: func(o *options) { o.Checkpointing = false }}}, shownBy: "effect"},
 	}
 }

@@ -91,7 +91,7 @@ var optionTypes = []any{
 	claude.Prompt{},
 }
 
-func TestEveryOptionIsInTheTable(t *testing.T) {
+func TestOptions_EachIsInTheTable(t *testing.T) {
 	rows := map[string]int{}
 	for _, row := range optionRows() {
 		rows[row.field]++
@@ -114,7 +114,7 @@ func TestEveryOptionIsInTheTable(t *testing.T) {
 }
 
 // Every row has its effect shown by a test that exists, or says why none can be.
-func TestEveryOptionHasItsEffectShown(t *testing.T) {
+func TestOptions_EachEffectIsShownByATest(t *testing.T) {
 	tests := testNames(t)
 	checked := map[string]bool{}
 	for _, e := range optionEffects() {
@@ -164,7 +164,7 @@ func testNames(t *testing.T) map[string]bool {
 
 // What every option becomes, as a spawner sees it that records the command, the handshake and the
 // first prompt.
-func TestOptionWire(t *testing.T) {
+func TestOptions_Wire(t *testing.T) {
 	base := record(t, form{})
 	for _, row := range optionRows() {
 		t.Run(row.field, func(t *testing.T) {
@@ -301,7 +301,7 @@ func overlay(t *testing.T, base map[string]any, text string) map[string]any {
 }
 
 // A run without options is the base of the table above.
-func TestWireOfNoOptions(t *testing.T) {
+func TestOptions_WireOfNoOptions(t *testing.T) {
 	got := record(t, form{})
 	want := []string{"--output-format=stream-json", "--verbose", "--input-format=stream-json"}
 	if diff := cmp.Diff(want, got.args); diff != "" {
@@ -322,7 +322,7 @@ func TestWireOfNoOptions(t *testing.T) {
 }
 
 // A value never becomes a flag of its own.
-func TestValuesStayInTheirArgument(t *testing.T) {
+func TestOptions_ValuesStayInTheirArgument(t *testing.T) {
 	for _, value := range []string{"--dangerously-skip-permissions", "-p", "a b", "a\nb", "a=b", `"quoted" 'twice'`, "$(id)", "%PATH%", "ü\u2028"} {
 		t.Run(value, func(t *testing.T) {
 			got := record(t, form{set: func(o *claude.Options) {

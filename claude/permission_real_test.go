@@ -17,7 +17,7 @@ import (
 )
 
 // The test shows the fields of the CLI's questions and the effect of the answers.
-func TestPermissionAnswers(t *testing.T) {
+func TestCanUseTool_AnswersTakeEffect(t *testing.T) {
 	for version, get := range map[string]func(testing.TB) *claudetest.RealCLI{"pinned": claudetest.CLI, "oldest": claudetest.OldestCLI} {
 		t.Run(version, func(t *testing.T) {
 			cli := get(t)
@@ -91,7 +91,7 @@ func checkQuestion(t *testing.T, r *claude.PermissionRequest) {
 }
 
 // A denial that interrupts ends the turn; the conversation goes on.
-func TestDenyAndInterrupt(t *testing.T) {
+func TestCanUseTool_DenyWithInterruptEndsTheTurn(t *testing.T) {
 	cli := claudetest.CLI(t)
 	model := claudetest.NewModel(t, bash("touch a.txt"), script.Text("Sorry."))
 	opts := cli.Options(model)
@@ -113,7 +113,7 @@ func TestDenyAndInterrupt(t *testing.T) {
 	}
 }
 
-func TestQuestionsOfTheModelAreAnswered(t *testing.T) {
+func TestCanUseTool_AnswersQuestionsOfTheModel(t *testing.T) {
 	cli := claudetest.CLI(t)
 	question := script.Input{"questions": []any{script.Input{
 		"question": "Which colour?", "header": "Colour", "multiSelect": false,
@@ -139,7 +139,7 @@ func TestQuestionsOfTheModelAreAnswered(t *testing.T) {
 
 // The hook and the callback are asked at the same moment. Who answers first decides, and the other
 // one's context ends.
-func TestPermissionRequestHookRacesTheCallback(t *testing.T) {
+func TestCanUseTool_FirstAnswerOfHookAndCallbackDecides(t *testing.T) {
 	for version, get := range map[string]func(testing.TB) *claudetest.RealCLI{"pinned": claudetest.CLI, "oldest": claudetest.OldestCLI} {
 		t.Run(version, func(t *testing.T) {
 			cli := get(t)
@@ -183,7 +183,7 @@ func TestPermissionRequestHookRacesTheCallback(t *testing.T) {
 }
 
 // An interrupt withdraws an open question: the callback's context ends, and its answer is not sent.
-func TestInterruptWithdrawsTheQuestion(t *testing.T) {
+func TestCanUseTool_InterruptWithdrawsTheQuestion(t *testing.T) {
 	for version, get := range map[string]func(testing.TB) *claudetest.RealCLI{"pinned": claudetest.CLI, "oldest": claudetest.OldestCLI} {
 		t.Run(version, func(t *testing.T) {
 			cli := get(t)

@@ -22,7 +22,7 @@ const permissionRequest = `{"subtype":"can_use_tool","tool_name":"Bash","display
 	`"blocked_path":"/srv/b.txt","decision_reason":"outside","decision_reason_type":"workingDir","classifier_approvable":false,"suppress_always_allow_rule":true,"default_to_no":true,` +
 	`"matched_ask_rule":{"source":"userSettings","tool_name":"Bash","rule_content":"touch *"},"tool_use_id":"toolu_1","agent_id":"a1","mcp_server":{"name":"desk","source":"sdk"},"requires_user_interaction":true,"server_prompt":{"x":1}}`
 
-func TestPermissionRequestFields(t *testing.T) {
+func TestPermissionRequest_Fields(t *testing.T) {
 	var got PermissionRequest
 	servePermission(t.Context(), slog.New(slog.DiscardHandler), func(_ context.Context, req *PermissionRequest) (PermissionResult, error) {
 		got = *req
@@ -43,7 +43,7 @@ func TestPermissionRequestFields(t *testing.T) {
 	}
 }
 
-func TestServePermission(t *testing.T) {
+func TestServePermission_Results(t *testing.T) {
 	const input = `{"command":"touch b.txt && echo made","description":"make"}`
 	tests := []struct {
 		name   string
@@ -74,7 +74,7 @@ func TestServePermission(t *testing.T) {
 	}
 }
 
-func TestServePermissionFailsClosed(t *testing.T) {
+func TestServePermission_FailsClosed(t *testing.T) {
 	returns := func(r PermissionResult, err error) CanUseTool {
 		return func(context.Context, *PermissionRequest) (PermissionResult, error) { return r, err }
 	}
@@ -114,7 +114,7 @@ func TestServePermissionFailsClosed(t *testing.T) {
 }
 
 // Row 46: suggestions of the CLI go back byte for byte, the unknown in them included.
-func TestRow46SuggestionsRoundTrip(t *testing.T) {
+func TestPermissionRequest_SuggestionsRoundTrip(t *testing.T) {
 	got := servePermission(t.Context(), slog.New(slog.DiscardHandler), func(_ context.Context, req *PermissionRequest) (PermissionResult, error) {
 		return Allow{UpdatedPermissions: req.Suggestions}, nil
 	}, []byte(permissionRequest))
@@ -125,7 +125,7 @@ func TestRow46SuggestionsRoundTrip(t *testing.T) {
 	}
 }
 
-func TestPermissionUpdateEncoding(t *testing.T) {
+func TestPermissionUpdate_Encoding(t *testing.T) {
 	decoded := func(s string, change func(*PermissionUpdate)) PermissionUpdate {
 		var u PermissionUpdate
 		if err := json.Unmarshal([]byte(s), &u); err != nil {
@@ -169,7 +169,7 @@ func TestPermissionUpdateEncoding(t *testing.T) {
 }
 
 // Row 47: a CanUseTool that will not be asked is worth a warning.
-func TestRow47ShadowWarnings(t *testing.T) {
+func TestShadowWarnings_NameTheReason(t *testing.T) {
 	tests := []struct {
 		name      string
 		mode      PermissionMode

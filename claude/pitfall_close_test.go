@@ -35,7 +35,7 @@ func closeEverywhere(t *testing.T, c *claude.Client) {
 	wg.Wait()
 }
 
-func TestCloseFromSeveralGoroutines(t *testing.T) {
+func TestClose_FromSeveralGoroutines(t *testing.T) {
 	t.Run("before the first turn", func(t *testing.T) {
 		cli, model := claudetest.CLI(t), claudetest.NewModel(t)
 		c := claudetest.Connect(t, cli.Options(model))
@@ -66,7 +66,7 @@ func TestCloseFromSeveralGoroutines(t *testing.T) {
 }
 
 // A hook that closes the client waits for itself. That must end, within the limit that Close has.
-func TestCloseInsideAHook(t *testing.T) {
+func TestClose_InsideAHook(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var c *claude.Client
 		ready := make(chan struct{})
@@ -99,7 +99,7 @@ func TestCloseInsideAHook(t *testing.T) {
 
 // Closing inside the loop over messages, or inside the callback for standard error, is no different
 // from closing elsewhere.
-func TestCloseInsideTheLoopAndTheStderrCallback(t *testing.T) {
+func TestClose_InsideTheLoopAndTheStderrCallback(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := connectScripted(t, func(s *claudetest.ScriptSession) {
 			s.Initialize("")

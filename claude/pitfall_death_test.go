@@ -83,7 +83,7 @@ func (d doomed) act(s *claudetest.ScriptSession, act int, hook string) {
 }
 
 // However and whenever the CLI ends, everything that waits for it ends at once and says why.
-func TestDeathAtAnyMomentIsReportedAtOnce(t *testing.T) {
+func TestProcessDeath_IsReportedAtOnce(t *testing.T) {
 	for seed := range uint64(testkit.Size(200, 20_000)) {
 		d := newDoomed(seed)
 		ok := t.Run(fmt.Sprint(seed), func(t *testing.T) {
@@ -169,7 +169,7 @@ func init() {
 }
 
 // The same with a real process, whose streams end one after the other.
-func TestDeathOfAProcessIsReportedWithItsReason(t *testing.T) {
+func TestProcessDeath_IsReportedWithItsReason(t *testing.T) {
 	c := claudetest.Connect(t, asProcess(t, "die in a turn"))
 	asked := make(chan error, 1)
 	go func() {

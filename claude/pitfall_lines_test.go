@@ -284,7 +284,7 @@ func TestPitfall20_EveryMessageKeepsItsLine(t *testing.T) {
 
 // Bytes that are no UTF-8, which a tool may well print, must not end the run or spoil the messages
 // around them.
-func TestMalformedUTF8IsNoReasonToStop(t *testing.T) {
+func TestMessages_MalformedUTF8DoesNotEndTheTurn(t *testing.T) {
 	broken := strings.Replace(assistantLine("a?b"), "?", "\xff\xc3\xe2\x82", 1)
 	messages := oneTurn(t, func(s *claudetest.ScriptSession) {
 		s.Say("before")

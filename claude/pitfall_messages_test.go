@@ -210,7 +210,7 @@ func TestPitfall61_TasksMayEndByAnUpdateAlone(t *testing.T) {
 
 // After /clear the totals start again from zero. A client that does not tell of it shows a
 // conversation that costs less the longer it lasts.
-func TestPitfall62_ResetOfTheConversationIsTold(t *testing.T) {
+func TestPitfall62_ResetOfTheConversationIsReported(t *testing.T) {
 	cli := claudetest.CLI(t)
 	usage := script.Usage{Input: 1000, Output: 1000}
 	model := claudetest.NewModel(t, script.Text("One.").Metered(usage), script.Text("Two.").Metered(usage))

@@ -154,7 +154,7 @@ func TestPitfall24_StubbornCLIIsKilled(t *testing.T) {
 
 // A signal sent at once cuts off what the CLI still has to say. It first gets the end of its input
 // and time to finish, and what it says then is still delivered.
-func TestPitfall25_LastWordsAreHeard(t *testing.T) {
+func TestPitfall25_LastOutputIsReceived(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := connectScripted(t, func(s *claudetest.ScriptSession) {
 			s.Initialize("")

@@ -16,7 +16,7 @@ func askRequest() *PermissionRequest {
 	return &PermissionRequest{ToolName: AskUserQuestionTool, Input: json.RawMessage(`{"questions":[{"question":"Which?","header":"Pick","options":[{"label":"A","description":"first"},{"label":"B","description":"second","preview":"bb"}],"multiSelect":false},{"question":"Extras?","header":"More","options":[],"multiSelect":true}],"metadata":{"k":"<1>"}}`)}
 }
 
-func TestQuestions(t *testing.T) {
+func TestQuestions_AreDecoded(t *testing.T) {
 	got, err := askRequest().Questions()
 	want := []Question{
 		{"Which?", "Pick", []QuestionOption{{"A", "first", ""}, {"B", "second", "bb"}}, false},
@@ -30,7 +30,7 @@ func TestQuestions(t *testing.T) {
 	}
 }
 
-func TestAnswer(t *testing.T) {
+func TestQuestions_Answer(t *testing.T) {
 	tests := []struct {
 		name    string
 		answers map[string][]string

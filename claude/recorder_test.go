@@ -44,7 +44,7 @@ func (r *notedRecorder) Copies(file string, entries []json.RawMessage) {
 }
 
 // A recorder gets what is part of the conversation, each line once, and nothing of the control protocol.
-func TestOptionRecorder(t *testing.T) {
+func TestOptionRecorder_ReceivesEachLineOnce(t *testing.T) {
 	cli := claudetest.ScriptCLI(t, func(s *claudetest.ScriptSession) {
 		s.Initialize("")
 		s.Await("user")

@@ -24,7 +24,7 @@ const shapelessKey = "correct horse battery"
 // A key reaches the client from everywhere: the environment, what the CLI prints, what the model's
 // service answers, what callbacks say when they fail. None of it may reach a log or an error text.
 // Messages are data and keep what the CLI wrote.
-func TestNoKeyInLogsAndErrors(t *testing.T) {
+func TestRedaction_NoKeyInLogsAndErrors(t *testing.T) {
 	cli := claudetest.ScriptCLI(t, func(s *claudetest.ScriptSession) {
 		s.Stderr("starting with " + plantedKey)
 		s.Initialize("")

@@ -11,7 +11,7 @@ import (
 	"github.com/drover-agents/drover/advice"
 )
 
-func TestResultErrChoosesTheText(t *testing.T) {
+func TestResultMessage_ErrChoosesTheText(t *testing.T) {
 	for _, c := range []struct {
 		name, line, want string
 		is               error
@@ -65,14 +65,14 @@ func TestResultErrChoosesTheText(t *testing.T) {
 	}
 }
 
-func TestResultSuccess(t *testing.T) {
+func TestResultMessage_Success(t *testing.T) {
 	m := mustDecode[*ResultMessage](t, `{"type":"result","subtype":"success","is_error":false,"result":"done"}`)
 	if m.Failed() || m.Err() != nil {
 		t.Errorf("Failed = %v, Err = %v; want success", m.Failed(), m.Err())
 	}
 }
 
-func TestResultIsAnswer(t *testing.T) {
+func TestResultMessage_IsAnswer(t *testing.T) {
 	for origin, want := range map[string]bool{
 		`null`: true, `{"kind":"human"}`: true, `{"kind":"task-notification"}`: false, `{"kind":"peer"}`: false, `{}`: false,
 	} {
@@ -83,7 +83,7 @@ func TestResultIsAnswer(t *testing.T) {
 	}
 }
 
-func TestCostTracker(t *testing.T) {
+func TestCostTracker_Turns(t *testing.T) {
 	result := func(cost string, tokens string) string {
 		return `{"type":"result","subtype":"success","total_cost_usd":` + cost + `,"modelUsage":{"m":{"inputTokens":` + tokens + `,"costUSD":` + cost + `,"contextWindow":9}}}`
 	}
@@ -126,7 +126,7 @@ func TestCostTracker(t *testing.T) {
 	}
 }
 
-func TestCostTrackerOfAResumedSession(t *testing.T) {
+func TestCostTracker_ResumedSession(t *testing.T) {
 	for name, c := range map[string]struct {
 		tracker CostTracker
 		line    string

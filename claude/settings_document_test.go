@@ -10,7 +10,7 @@ import (
 	"github.com/drover-agents/drover/claude"
 )
 
-func TestASettingsDocumentIsWrittenSortedAndIndented(t *testing.T) {
+func TestSettingsDocument_IsWrittenSortedAndIndented(t *testing.T) {
 	doc := &claude.SettingsDocument{
 		SkipWebFetchPreflight: true,
 		Sandbox: &claude.Sandbox{
@@ -45,7 +45,7 @@ func TestASettingsDocumentIsWrittenSortedAndIndented(t *testing.T) {
 	}
 }
 
-func TestSettingsAreReadAsFarAsTheyFit(t *testing.T) {
+func TestSettingsDocument_FieldsOfAWrongTypeAreSkipped(t *testing.T) {
 	tests := []struct {
 		name, text string
 		want       *claude.SettingsDocument

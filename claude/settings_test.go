@@ -14,7 +14,7 @@ import (
 	"github.com/drover-agents/drover/advice"
 )
 
-func TestMergeSettings(t *testing.T) {
+func TestMergeSettings_AddsTheSandbox(t *testing.T) {
 	tests := []struct {
 		name, settings string
 		sandbox        *Sandbox
@@ -79,7 +79,7 @@ func asJSON(t *testing.T, text string) any {
 	return v
 }
 
-func TestMergeSettingsErrors(t *testing.T) {
+func TestMergeSettings_Errors(t *testing.T) {
 	tests := map[string]struct {
 		settings string
 		sandbox  *Sandbox
@@ -101,7 +101,7 @@ func TestMergeSettingsErrors(t *testing.T) {
 }
 
 // Every field of the sandbox types reaches the settings.
-func TestSandboxSendsEveryField(t *testing.T) {
+func TestSandbox_SendsEveryField(t *testing.T) {
 	var s Sandbox
 	n := fillAll(reflect.ValueOf(&s).Elem())
 	s.Extra = nil
@@ -161,7 +161,7 @@ func countLeaves(object map[string]any) int {
 }
 
 // Row 49: a skill's name cannot smuggle rules into the list of allowed tools.
-func TestRow49SkillNames(t *testing.T) {
+func TestValidateSkillName_RefusesRules(t *testing.T) {
 	good := []string{"review", "plug:ps", "a-b_c.d", "übung", "two words", `a\b`, "a*b"}
 	bad := []string{"", " a", "a ", "a\t", "a(b", "a)", "a,b", "x),Bash(*", "a\nb", "a\x00", "\ufeffa", "\x7f", "*", "a:*", "a *", "/a", `a\\b`, `a\`, "\xff", "\xed\xa0\x80"}
 	for _, name := range good {
@@ -177,7 +177,7 @@ func TestRow49SkillNames(t *testing.T) {
 }
 
 // Row 50: ids cannot carry characters that a Windows command interpreter acts on.
-func TestRow50WindowsArguments(t *testing.T) {
+func TestValidateWindowsArgument_RefusesShellCharacters(t *testing.T) {
 	if err := validateWindowsArgument("Resume", "0b7c1d1e-5f8e-4c33-9a55-0d7a3c1f0001 title (x)"); err != nil {
 		t.Errorf("a plain id is refused: %v", err)
 	}

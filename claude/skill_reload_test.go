@@ -15,7 +15,7 @@ import (
 )
 
 // A handler that writes a skill and has the skills reloaded gives it to the model in the same turn.
-func TestASkillThatAHandlerAddsIsInTheNextRequest(t *testing.T) {
+func TestReloadSkills_SkillAddedByAHandlerIsInTheNextRequest(t *testing.T) {
 	const announced, body = "what folding is for", "FOLD THE PAPER TWICE"
 	cli := claudetest.CLI(t)
 	model := claudetest.NewModel(t,

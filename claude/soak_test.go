@@ -17,7 +17,7 @@ import (
 
 // One process serves many conversations, each with a tool of ours and a hook. Nothing of ours grows
 // with their number.
-func TestManyConversationsInOneProcess(t *testing.T) {
+func TestSoak_ManyConversationsInOneProcess(t *testing.T) {
 	turns := testkit.Size(6, 300)
 	cli := claudetest.CLI(t)
 	model := claudetest.NewModel(t,
@@ -68,7 +68,7 @@ func bell(t *testing.T) *claude.MCPInProcess {
 }
 
 // Many processes at once, each started, used and closed: all answer, none is left.
-func TestManyProcessesAtOnce(t *testing.T) {
+func TestSoak_ManyProcessesAtOnce(t *testing.T) {
 	clients := testkit.Size(3, 24)
 	cli := claudetest.CLI(t)
 	model := claudetest.NewModel(t, script.Text("Here.").Always())

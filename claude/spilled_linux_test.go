@@ -14,7 +14,7 @@ import (
 
 // What waits on disk for a consumer that has left goes with the query: the file has no name, so only
 // its descriptor would show it.
-func TestQueryDropsWhatWaitsOnDisk(t *testing.T) {
+func TestQuery_ClosesTheFileOfUnreadMessages(t *testing.T) {
 	said := make(chan struct{})
 	cli := claudetest.ScriptCLI(t, func(s *claudetest.ScriptSession) {
 		s.Initialize("")

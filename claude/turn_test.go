@@ -33,7 +33,7 @@ func newTracker(ceiling time.Duration) (*turnTracker, *ends) {
 	}}, e
 }
 
-func TestTurnRule(t *testing.T) {
+func TestTurnTracker_Rule(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		play func(*turnTracker)
@@ -155,7 +155,7 @@ func TestTurnRule(t *testing.T) {
 }
 
 // The empty result of a prompt that starts no turn ends none, in whatever order it comes.
-func TestQuietPrompts(t *testing.T) {
+func TestTurnTracker_QuietPromptEndsNoTurn(t *testing.T) {
 	tr, e := newTracker(-1)
 	tr.quietPrompt()
 	tr.prompt()
@@ -171,7 +171,7 @@ func TestQuietPrompts(t *testing.T) {
 	}
 }
 
-func TestTurnCeiling(t *testing.T) {
+func TestTurnTracker_CeilingEndsTheTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tr, e := newTracker(time.Minute)
 		tr.prompt()
@@ -193,7 +193,7 @@ func TestTurnCeiling(t *testing.T) {
 	})
 }
 
-func TestTurnCeilingIsForgottenByActivity(t *testing.T) {
+func TestTurnTracker_ActivityResetsTheCeiling(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tr, e := newTracker(time.Minute)
 		tr.prompt()

@@ -12,12 +12,12 @@ import (
 	"github.com/drover-agents/drover/internal/testkit"
 )
 
-func TestAsAnOrdinaryUser(t *testing.T) {
-	testkit.RerunAsUser(t, claudetest.CLI(t).Path, "^(TestQueryYields|TestBreakingOut|TestInterruptEnds)")
+func TestOrdinaryUser_RerunsTests(t *testing.T) {
+	testkit.RerunAsUser(t, claudetest.CLI(t).Path, "^(TestQuery_Yields|TestQuery_BreakingOut|TestInterrupt_Ends)")
 }
 
 // Options.User starts the CLI, and so all its tools, as another user.
-func TestCLIAsAnotherUser(t *testing.T) {
+func TestOptionUser_StartsTheCLIAsAnotherUser(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("needs root to become another user: run the tests as root")
 	}

@@ -185,7 +185,7 @@ func optionNames(err error) []string {
 	return names
 }
 
-func TestValidateRefuses(t *testing.T) {
+func TestValidate_NamesTheInvalidField(t *testing.T) {
 	for _, bad := range badOptions() {
 		t.Run(bad.name, func(t *testing.T) {
 			o := &claude.Options{Spawner: noStart(t)}
@@ -202,7 +202,7 @@ func TestValidateRefuses(t *testing.T) {
 }
 
 // One error names all that is wrong.
-func TestValidateNamesEverythingAtOnce(t *testing.T) {
+func TestValidate_NamesAllFaultsAtOnce(t *testing.T) {
 	o := &claude.Options{
 		Spawner: noStart(t), MaxTurns: -1, Effort: "huge", PermissionMode: "yolo", Fork: true, SettingSources: []string{"moon"},
 		Skills: &claude.Skills{Names: []string{"/a"}}, Plugins: []claude.Plugin{{}}, Hooks: []claude.Hook{{}}, MCPServers: map[string]claude.MCPServer{"s": nil},
@@ -220,7 +220,7 @@ func TestValidateNamesEverythingAtOnce(t *testing.T) {
 	}
 }
 
-func TestValidateAcceptsTheTable(t *testing.T) {
+func TestValidate_AcceptsEveryRowOfTheTable(t *testing.T) {
 	for _, row := range optionRows() {
 		for _, f := range row.forms {
 			o := &claude.Options{Spawner: noStart(t)}
@@ -238,7 +238,7 @@ func TestValidateAcceptsTheTable(t *testing.T) {
 }
 
 // Where the CLI would not say that a path is missing, we do; a spawner may have other files.
-func TestValidateLooksForPaths(t *testing.T) {
+func TestValidate_MissingPathsAreErrors(t *testing.T) {
 	o := &claude.Options{Dir: t.TempDir(), Plugins: []claude.Plugin{{Path: "plugin"}}, AddDirs: []string{"/no/such/directory"}}
 	if diff := cmp.Diff([]string{"Plugins[0]", "AddDirs[0]"}, optionNames(o.Validate())); diff != "" {
 		t.Errorf("fields (-want +got):\n%s", diff)
@@ -249,7 +249,7 @@ func TestValidateLooksForPaths(t *testing.T) {
 	}
 }
 
-func TestBadPromptsAreRefused(t *testing.T) {
+func TestSend_InvalidPromptIsRefused(t *testing.T) {
 	for name, p := range map[string]claude.Prompt{
 		"Prompt.UUID":     {Text: "hi", UUID: "seven"},
 		"Prompt.Priority": {Text: "hi", Priority: "soon"},

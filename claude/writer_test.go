@@ -52,7 +52,7 @@ func (p *slowPipe) lines() []string {
 	return strings.Split(strings.TrimSuffix(p.buf.String(), "\n"), "\n")
 }
 
-func TestWriterNeverTearsALine(t *testing.T) {
+func TestLineWriter_NeverTearsALine(t *testing.T) {
 	p := newSlowPipe(nil)
 	w := &lineWriter{w: p}
 	var wg sync.WaitGroup
@@ -87,7 +87,7 @@ func TestWriterNeverTearsALine(t *testing.T) {
 	}
 }
 
-func TestWriterBlockedByACLIThatDoesNotRead(t *testing.T) {
+func TestLineWriter_ContextEndsABlockedWrite(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newSlowPipe(make(chan struct{}))
 		w := &lineWriter{w: p}
@@ -111,7 +111,7 @@ func TestWriterBlockedByACLIThatDoesNotRead(t *testing.T) {
 	})
 }
 
-func TestWriterReportsABrokenPipe(t *testing.T) {
+func TestLineWriter_ReportsABrokenPipe(t *testing.T) {
 	p := newSlowPipe(make(chan struct{}))
 	_ = p.Close()
 	w := &lineWriter{w: p}

@@ -8,6 +8,6 @@ import (
 	"github.com/drover-agents/drover/internal/testkit"
 )
 
-func TestOracleAsAnOrdinaryUser(t *testing.T) {
+func TestRerunAsUser_OraclePasses(t *testing.T) {
 	testkit.RerunAsUser(t, "/bin/true", "^TestOracle_")
 }

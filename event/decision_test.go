@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-func TestOnlyAskAndAllowDoNotDeny(t *testing.T) {
+func TestVerdict_UnknownValuesDeny(t *testing.T) {
 	if got := (Decision{}).Verdict; got != Deny {
 		t.Errorf("the zero verdict is %v, want deny", got)
 	}
@@ -23,13 +23,13 @@ func TestOnlyAskAndAllowDoNotDeny(t *testing.T) {
 	}
 }
 
-func TestStricterVerdictsAreLess(t *testing.T) {
+func TestVerdict_StricterIsLess(t *testing.T) {
 	if Deny >= Ask || Ask >= Allow {
 		t.Error("the order is not deny, ask, allow")
 	}
 }
 
-func TestVerdictText(t *testing.T) {
+func TestVerdict_Text(t *testing.T) {
 	for text, want := range map[string]Verdict{"deny": Deny, "ask": Ask, "allow": Allow} {
 		got := Verdict(7)
 		if err := got.UnmarshalText([]byte(text)); err != nil || got != want {
@@ -44,7 +44,7 @@ func TestVerdictText(t *testing.T) {
 	}
 }
 
-func TestADecisionWithoutAVerdictDenies(t *testing.T) {
+func TestDecision_WithoutAVerdictDenies(t *testing.T) {
 	for _, text := range []string{`{}`, `{"verdict":null}`, `{"reason":"fine","policy":"x"}`} {
 		var d Decision
 		if err := json.Unmarshal([]byte(text), &d); err != nil || d.Verdict != Deny {

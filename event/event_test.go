@@ -20,7 +20,7 @@ import (
 	_ "github.com/drover-agents/drover/internal/testkit"
 )
 
-func TestAnEventIsTheSameAfterMarshalling(t *testing.T) {
+func TestEvent_SurvivesMarshalling(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		e := events().Draw(rt, "event")
 		text := line(t, e)
@@ -34,7 +34,7 @@ func TestAnEventIsTheSameAfterMarshalling(t *testing.T) {
 }
 
 // The standard library escapes what a Marshaler returns. Readers decode the same text from it.
-func TestAnEventThroughJSONMarshalHasTheSameMeaning(t *testing.T) {
+func TestEvent_JSONMarshalKeepsTheMeaning(t *testing.T) {
 	e := Event{Payload: ToolCall{ID: "1", Name: "Bash", Input: json.RawMessage(`{"command":"a <b && c"}`)}}
 	text, err := json.Marshal(e)
 	if err != nil {
@@ -52,7 +52,7 @@ func TestAnEventThroughJSONMarshalHasTheSameMeaning(t *testing.T) {
 	}
 }
 
-func TestAnEncoderWithoutEscapesKeepsTheBytes(t *testing.T) {
+func TestEvent_EncoderWithoutEscapesKeepsTheBytes(t *testing.T) {
 	e := Event{Payload: Extension{Kind: "x:y", Data: json.RawMessage(`{"a":"<&>"}`)}}
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
@@ -65,14 +65,14 @@ func TestAnEncoderWithoutEscapesKeepsTheBytes(t *testing.T) {
 	}
 }
 
-func TestWhiteSpaceInRawJSONGoesButNothingElse(t *testing.T) {
+func TestEvent_RawJSONLosesOnlyWhiteSpace(t *testing.T) {
 	e := Event{Payload: Extension{Kind: "x:y", Data: json.RawMessage("{ \"a\" :\n[1.0, 2] }")}}
 	if got, want := string(read(t, string(line(t, e))).Payload.(Extension).Data), `{"a":[1.0,2]}`; got != want {
 		t.Errorf("Data is %s, want %s", got, want)
 	}
 }
 
-func TestTimesFarAway(t *testing.T) {
+func TestEvent_DistantTimes(t *testing.T) {
 	for name, when := range map[string]time.Time{
 		"zero":         {},
 		"before epoch": time.Date(1969, 12, 31, 23, 59, 59, 999_000_000, time.UTC),
@@ -88,7 +88,7 @@ func TestTimesFarAway(t *testing.T) {
 	}
 }
 
-func TestDurationsInMilliseconds(t *testing.T) {
+func TestDuration_IsInMilliseconds(t *testing.T) {
 	for text, want := range map[string]time.Duration{
 		`0`:             0,
 		`12`:            12 * time.Millisecond,
@@ -103,7 +103,7 @@ func TestDurationsInMilliseconds(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoEventIsRefused(t *testing.T) {
+func TestEvent_UnmarshalRefusesInvalidLines(t *testing.T) {
 	for _, c := range []struct{ name, text, want string }{
 		{"no type", `{"payload":{}}`, "needs type and payload"},
 		{"no payload", `{"type":"tool_use"}`, "needs type and payload"},
@@ -128,7 +128,7 @@ func TestWhatIsNoEventIsRefused(t *testing.T) {
 	}
 }
 
-func TestWhatNobodyCouldReadIsNotWritten(t *testing.T) {
+func TestEvent_MarshalRefusesInvalidPayloads(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		payload Payload
@@ -146,7 +146,7 @@ func TestWhatNobodyCouldReadIsNotWritten(t *testing.T) {
 	}
 }
 
-func TestThePayloadGivesTheKind(t *testing.T) {
+func TestEvent_PayloadGivesTheKind(t *testing.T) {
 	e := Event{Kind: KindToolLog, Payload: ToolCall{ID: "1"}}
 	if got := read(t, string(line(t, e))).Kind; got != KindToolUse {
 		t.Errorf("Kind is %s, want %s", got, KindToolUse)
@@ -176,7 +176,7 @@ func FuzzEventUnmarshal(f *testing.F) {
 	})
 }
 
-func TestCallIDJoinsWhatIsSaidAboutACall(t *testing.T) {
+func TestCallID_JoinsTheEventsOfACall(t *testing.T) {
 	call, result := ToolCall{ID: "1"}, ToolResult{ID: "1"}
 	request, decision := PermissionRequest{ID: "1"}, Decision{CallID: "1"}
 	step, progress, log := ToolStep{ID: "1"}, ToolProgress{ID: "1"}, ToolLog{ID: "1"}
@@ -200,7 +200,7 @@ func TestCallIDJoinsWhatIsSaidAboutACall(t *testing.T) {
 	}
 }
 
-func TestPointersToPayloadsAreWrittenLikeTheirValues(t *testing.T) {
+func TestEvent_PointerPayloadIsWrittenAsItsValue(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		e := events().Draw(rt, "event")
 		want := line(t, e)
@@ -221,7 +221,7 @@ type widened struct {
 
 func (widened) EventKind() Kind { return "x:call" }
 
-func TestAPayloadThatEmbedsOneOfOursIsWrittenWhole(t *testing.T) {
+func TestEvent_EmbeddingPayloadIsWrittenWhole(t *testing.T) {
 	e := Event{Payload: widened{ToolCall{ID: "1", Input: json.RawMessage(`{}`)}, 3}}
 	data := read(t, string(line(t, e))).Payload.(Extension).Data
 	if got, want := string(data), `{"toolUseId":"1","toolName":"","input":{},"depth":3}`; got != want {
@@ -232,7 +232,7 @@ func TestAPayloadThatEmbedsOneOfOursIsWrittenWhole(t *testing.T) {
 	}
 }
 
-func TestAnErrorLosesItsCauseOnTheWire(t *testing.T) {
+func TestError_LosesItsCauseInJSON(t *testing.T) {
 	cause := errors.New("exit status 1")
 	e := Error{Code: "X", Message: "the CLI ended", Cause: cause}
 	if !errors.Is(e, cause) || e.Error() != "the CLI ended" {
@@ -245,7 +245,7 @@ func TestAnErrorLosesItsCauseOnTheWire(t *testing.T) {
 }
 
 // Readers look into these without asking, so there is something to look into.
-func TestListsAndObjectsThatReadersExpectAreThere(t *testing.T) {
+func TestEvent_RequiredListsAndObjectsAreWritten(t *testing.T) {
 	for _, c := range []struct {
 		payload Payload
 		want    string
@@ -263,7 +263,7 @@ func TestListsAndObjectsThatReadersExpectAreThere(t *testing.T) {
 }
 
 // Events of many goroutines share encoders; nobody sees the text of another, large or small.
-func TestEventsCanBeWrittenAtOnce(t *testing.T) {
+func TestEvent_ConcurrentMarshalling(t *testing.T) {
 	var wg sync.WaitGroup
 	for i := range 8 {
 		wg.Go(func() {

@@ -117,7 +117,7 @@ func readGolden(t testing.TB, name string) (archive *txtar.Archive, lines []stri
 	return archive, strings.Split(strings.TrimSuffix(string(archive.Files[0].Data), "\n"), "\n")
 }
 
-func TestEventsGolden(t *testing.T) {
+func TestEvent_Golden(t *testing.T) {
 	for name, events := range goldenEvents {
 		t.Run(name, func(t *testing.T) {
 			archive, want := readGolden(t, name)
@@ -139,7 +139,7 @@ func TestEventsGolden(t *testing.T) {
 	}
 }
 
-func TestGoldenLinesGiveTheEventsBack(t *testing.T) {
+func TestGolden_LinesDecodeToTheEvents(t *testing.T) {
 	for name, events := range goldenEvents {
 		_, lines := readGolden(t, name)
 		for i, text := range lines {
@@ -151,8 +151,8 @@ func TestGoldenLinesGiveTheEventsBack(t *testing.T) {
 	}
 }
 
-// TestEveryKindHasAGoldenLine fails when a kind is added of which nobody wrote down the JSON.
-func TestEveryKindHasAGoldenLine(t *testing.T) {
+// TestGolden_EveryKindHasALine fails when a kind is added of which nobody wrote down the JSON.
+func TestGolden_EveryKindHasALine(t *testing.T) {
 	seen := map[Kind]bool{}
 	for _, events := range goldenEvents {
 		for _, e := range events {

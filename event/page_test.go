@@ -32,7 +32,7 @@ func exampleLines(page string) []string {
 	return lines
 }
 
-func TestLinesOfThePageAreRealEvents(t *testing.T) {
+func TestPage_LinesAreEvents(t *testing.T) {
 	var golden []string
 	for name := range goldenEvents {
 		_, lines := readGolden(t, name)
@@ -63,7 +63,7 @@ func section(page string, kind Kind) string {
 	return before
 }
 
-func TestThePageHasEveryKindAndItsFields(t *testing.T) {
+func TestPage_HasEveryKindAndItsFields(t *testing.T) {
 	page := readPage(t)
 	for _, kind := range knownKinds() {
 		text := section(page, kind)
@@ -96,7 +96,7 @@ func fieldNames(t reflect.Type) []string {
 }
 
 // What is deeper in a payload stands somewhere on the page, and so does every word of the schema.
-func TestThePageHasEveryDefinitionOfTheSchema(t *testing.T) {
+func TestPage_HasEveryDefinitionOfTheSchema(t *testing.T) {
 	var root struct {
 		Defs map[string]struct {
 			Properties map[string]json.RawMessage `json:"properties"`

@@ -175,7 +175,7 @@ func events() *rapid.Generator[Event] {
 }
 
 // A kind that cannot be drawn is one that no property is checked of.
-func TestEveryKindIsDrawn(t *testing.T) {
+func TestGenerator_DrawsEveryKind(t *testing.T) {
 	for kind := range decoders {
 		if drawPayload[kind] == nil {
 			t.Errorf("%s is not drawn", kind)

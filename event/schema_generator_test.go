@@ -174,7 +174,7 @@ func (g generator) reference(t reflect.Type) object {
 
 const schemaPath = "event.schema.json"
 
-func TestSchemaIsUpToDate(t *testing.T) {
+func TestSchema_IsUpToDate(t *testing.T) {
 	want, err := generateSchema()
 	if err != nil {
 		t.Fatal(err)

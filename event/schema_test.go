@@ -89,7 +89,7 @@ func withFloats(value any) any {
 	return value
 }
 
-func TestSchemaAcceptsTheGoldenLines(t *testing.T) {
+func TestSchema_AcceptsTheGoldenLines(t *testing.T) {
 	j := newJudge(t)
 	for name := range goldenEvents {
 		_, lines := readGolden(t, name)
@@ -101,7 +101,7 @@ func TestSchemaAcceptsTheGoldenLines(t *testing.T) {
 	}
 }
 
-func TestSchemaAcceptsEveryEvent(t *testing.T) {
+func TestSchema_AcceptsEveryEvent(t *testing.T) {
 	j := newJudge(t)
 	rapid.Check(t, func(rt *rapid.T) {
 		text := line(t, events().Draw(rt, "event"))
@@ -120,7 +120,7 @@ func envelope(kind, payload string) string {
 	return `{"type":"` + kind + `","agent":"a","timestamp":1,"sessionId":"s","payload":` + payload + `}`
 }
 
-func TestSchemaRefusesBrokenLines(t *testing.T) {
+func TestSchema_RefusesBrokenLines(t *testing.T) {
 	j := newJudge(t)
 	done := func(usage string) string {
 		return envelope("done", `{"status":"success","durationMs":1,"usage":`+usage+`}`)
@@ -190,7 +190,7 @@ func TestSchemaRefusesBrokenLines(t *testing.T) {
 }
 
 // Each required field of each kind, taken away from a line that has it, is missed.
-func TestSchemaMissesEveryRequiredField(t *testing.T) {
+func TestSchema_RefusesAMissingRequiredField(t *testing.T) {
 	j := newJudge(t)
 	for name := range goldenEvents {
 		_, lines := readGolden(t, name)
@@ -237,7 +237,7 @@ func withoutField(t *testing.T, text, field string) []byte {
 	return without
 }
 
-func TestSchemaAcceptsWhatALaterVersionMayAdd(t *testing.T) {
+func TestSchema_AcceptsAdditionsOfLaterVersions(t *testing.T) {
 	j := newJudge(t)
 	for _, c := range []struct{ name, line string }{
 		{"a field in the envelope", `{"type":"text","agent":"a","timestamp":1,"sessionId":"s","new":1,"payload":{"content":""}}`},
@@ -253,7 +253,7 @@ func TestSchemaAcceptsWhatALaterVersionMayAdd(t *testing.T) {
 	}
 }
 
-func TestSchemaIsACopy(t *testing.T) {
+func TestSchema_IsACopy(t *testing.T) {
 	clear(Schema())
 	if !json.Valid(Schema()) {
 		t.Error("a caller can spoil the schema")
@@ -262,7 +262,7 @@ func TestSchemaIsACopy(t *testing.T) {
 
 // The words in the schema are all the constants of their types, and no type with constants is
 // forgotten.
-func TestEnumsAreThoseOfTheSource(t *testing.T) {
+func TestSchema_EnumsMatchTheSource(t *testing.T) {
 	found := map[string][]any{}
 	for _, spec := range constants(t) {
 		if name, ok := spec.Type.(*ast.Ident); ok && len(spec.Values) == 1 {
@@ -314,7 +314,7 @@ func constants(t *testing.T) []*ast.ValueSpec {
 }
 
 // Every kind constant has a decoder, so that the schema knows it.
-func TestEveryKindOfTheSourceIsKnown(t *testing.T) {
+func TestSchema_HasEveryKindOfTheSource(t *testing.T) {
 	for _, spec := range constants(t) {
 		if name, ok := spec.Type.(*ast.Ident); !ok || name.Name != "Kind" {
 			continue

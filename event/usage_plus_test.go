@@ -22,7 +22,7 @@ func used(model string, input, output int64, usd float64) event.Usage {
 }
 
 // What two runs consumed is added up, model by model, and stays right in itself.
-func TestUsageIsAddedUp(t *testing.T) {
+func TestUsage_Plus(t *testing.T) {
 	one, two, other := used("a", 10, 2, 0.25), used("a", 5, 1, 0.5), used("b", 1, 1, 1)
 	sum := one.Plus(two).Plus(other)
 	if err := sum.Validate(); err != nil {
@@ -47,7 +47,7 @@ func TestUsageIsAddedUp(t *testing.T) {
 }
 
 // What only one of two reports is partial, unless the other has done nothing at all.
-func TestUsageThatIsNotReported(t *testing.T) {
+func TestUsage_PlusOfUnreportedUsageIsPartial(t *testing.T) {
 	known := used("a", 10, 2, 0.25)
 	unknown := event.Usage{ToolUses: 3}
 	partial := known

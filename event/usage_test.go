@@ -34,7 +34,7 @@ func input(total int64, uncached, read, write *int64) TokenCount {
 	return TokenCount{Input: InputTokens{total, uncached, read, write}}
 }
 
-func TestUsageValidate(t *testing.T) {
+func TestUsage_Validate(t *testing.T) {
 	const most = 1<<53 - 1
 	cost := func(usd float64) Usage { return Usage{Cost: &Cost{USD: usd}} }
 	record := func(r TokenRecord) Usage {
@@ -101,7 +101,7 @@ func TestUsageValidate(t *testing.T) {
 	}
 }
 
-func TestAllProblemsOfUsageAreNamed(t *testing.T) {
+func TestUsage_ValidateNamesEveryProblem(t *testing.T) {
 	u := Usage{ToolUses: -1, Tokens: &Tokens{Totals: count(-1, 0)}, Cost: &Cost{USD: -1}}
 	err := u.Validate()
 	for _, want := range []string{"event: usage:", "toolUses", "coverage", "tokens.totals.input", "cost"} {
@@ -111,7 +111,7 @@ func TestAllProblemsOfUsageAreNamed(t *testing.T) {
 	}
 }
 
-func TestFlatUsageIsZeroWhereNothingIsKnown(t *testing.T) {
+func TestUsage_FlatIsZeroForUnknownFigures(t *testing.T) {
 	var none Usage
 	if none.InputTokens() != 0 || none.OutputTokens() != 0 || none.TotalCostUSD() != 0 {
 		t.Errorf("an empty usage counts something: %+v", none)
@@ -123,7 +123,7 @@ func TestFlatUsageIsZeroWhereNothingIsKnown(t *testing.T) {
 	}
 }
 
-func TestMeasuredZeroIsWrittenAndAbsenceIsNot(t *testing.T) {
+func TestUsage_MeasuredZeroIsWrittenAndAbsenceIsNot(t *testing.T) {
 	for text, u := range map[string]Usage{
 		`{"toolUses":0}`: {},
 		`{"toolUses":2,"cost":{"usd":0,"source":"agent-estimate"}}`: {ToolUses: 2, Cost: &Cost{Source: CostAgentEstimate}},
@@ -145,7 +145,7 @@ func TestMeasuredZeroIsWrittenAndAbsenceIsNot(t *testing.T) {
 	}
 }
 
-func TestNewTokens(t *testing.T) {
+func TestNewTokens_Totals(t *testing.T) {
 	const most = 1<<53 - 1
 	record := func(c TokenCount) TokenRecord { return TokenRecord{Tokens: c} }
 	for _, c := range []struct {
@@ -191,14 +191,14 @@ func TestNewTokens(t *testing.T) {
 	}
 }
 
-func TestNewTokensNeedsACoverage(t *testing.T) {
+func TestNewTokens_NeedsACoverage(t *testing.T) {
 	if got, err := NewTokens("most", TokenRecord{}); got != nil || err == nil {
 		t.Errorf("got %+v and %v, want an error", got, err)
 	}
 }
 
 // What NewTokens gives is always right, and the totals are the sums that big integers give.
-func TestNewTokensSumsExactly(t *testing.T) {
+func TestNewTokens_SumsExactly(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		records := rapid.SliceOfN(tokenRecords(), 1, 4).Draw(rt, "records")
 		tokens, err := NewTokens(CoveragePartial, records...)

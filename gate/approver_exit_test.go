@@ -15,7 +15,7 @@ import (
 )
 
 // Nobody waits for an answer that cannot come any more.
-func TestAnApproverThatEndsItsGoroutineDeniesAtOnce(t *testing.T) {
+func TestApprover_EndOfItsGoroutineDeniesAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begun := time.Now()
 		e := gate.NewEngine(askingGate(), &gate.EngineOptions{Approver: gate.ApproverFunc(func(context.Context, gate.Question) (gate.Answer, error) {

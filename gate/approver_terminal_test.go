@@ -23,7 +23,7 @@ import (
 	"github.com/drover-agents/drover/tool"
 )
 
-func TestTheTerminalUnderstandsAnswers(t *testing.T) {
+func TestTerminalApprover_Answers(t *testing.T) {
 	for _, tt := range []struct {
 		name, typed string
 		want        event.Verdict
@@ -56,7 +56,7 @@ func TestTheTerminalUnderstandsAnswers(t *testing.T) {
 
 // What the model writes must not move the cursor, hide a part of itself, or look like the next
 // question.
-func TestTheTerminalShowsWhatItIsAskedAbout(t *testing.T) {
+func TestTerminalApprover_ShowsTheCallWithoutControlCharacters(t *testing.T) {
 	var out bytes.Buffer
 	q := gate.Question{
 		Call: event.ToolCall{
@@ -78,7 +78,7 @@ Allow it? [y]es, [n]o, [a]lways with this input, always this [t]ool: `
 	}
 }
 
-func TestTheTerminalSaysWhatItDoesNotShow(t *testing.T) {
+func TestTerminalApprover_NamesTheNumberOfHiddenCharacters(t *testing.T) {
 	var out bytes.Buffer
 	input, err := json.Marshal(map[string]string{"command": strings.Repeat("é", 5000)})
 	if err != nil {
@@ -111,7 +111,7 @@ func (s *shown) String() string {
 	return s.all.String()
 }
 
-func TestTheTerminalAsksOneQuestionAtATime(t *testing.T) {
+func TestTerminalApprover_AsksOneQuestionAtATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		in, keys := io.Pipe()
 		var screen shown
@@ -140,7 +140,7 @@ func TestTheTerminalAsksOneQuestionAtATime(t *testing.T) {
 }
 
 // The person types an answer to a question that was withdrawn. It must not answer the next one.
-func TestALineForAWithdrawnQuestionAnswersNoOther(t *testing.T) {
+func TestTerminalApprover_LineForAWithdrawnQuestionAnswersNoOther(t *testing.T) {
 	for name, early := range map[string]bool{"typed before the next question": true, "typed after it": false} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -177,7 +177,7 @@ func TestALineForAWithdrawnQuestionAnswersNoOther(t *testing.T) {
 	}
 }
 
-func TestClosingTheTerminalDenies(t *testing.T) {
+func TestTerminalApprover_ClosedInputDenies(t *testing.T) {
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 	in, keys, err := os.Pipe()
 	if err != nil {
@@ -205,7 +205,7 @@ func TestClosingTheTerminalDenies(t *testing.T) {
 	}
 }
 
-func TestATerminalThatCannotShowTheQuestionDenies(t *testing.T) {
+func TestTerminalApprover_FailedWriteDenies(t *testing.T) {
 	in, out := io.Pipe()
 	_ = in.Close()
 	if a, err := gate.TerminalApprover(strings.NewReader("y\n"), out).Approve(t.Context(), gate.Question{}); err == nil || a.Verdict != event.Deny {

@@ -20,7 +20,7 @@ import (
 	"github.com/drover-agents/drover/tool"
 )
 
-func TestAnAskIsAnsweredOrDenied(t *testing.T) {
+func TestApprover_EveryQuestionIsAnsweredOrDenied(t *testing.T) {
 	const needs = "Bash needs approval (just to be sure), and "
 	errGone := errors.New("a secret of the host")
 	for _, tt := range []struct {
@@ -125,7 +125,7 @@ func after(d time.Duration) func(context.Context, gate.Question) (gate.Answer, e
 	}
 }
 
-func TestALateAnswerIsNotRemembered(t *testing.T) {
+func TestApprover_LateAnswerIsIgnored(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &person{answer: after(time.Hour)}
 		e := gate.NewEngine(askingGate(), &gate.EngineOptions{Approver: p, ApprovalTimeout: time.Minute})
@@ -141,7 +141,7 @@ func TestALateAnswerIsNotRemembered(t *testing.T) {
 	})
 }
 
-func TestAnAnswerHoldsAsFarAsItSays(t *testing.T) {
+func TestAnswer_AppliesToItsScope(t *testing.T) {
 	until := time.Date(2000, 1, 1, 1, 0, 0, 0, time.UTC) // synctest begins at midnight
 	yes := func(s gate.Scope) gate.Answer { return gate.Answer{Verdict: event.Allow, Remember: s} }
 	for _, tt := range []struct {
@@ -188,7 +188,7 @@ func TestAnAnswerHoldsAsFarAsItSays(t *testing.T) {
 }
 
 // Four calls wait for an answer. One answer for the whole tool is enough for all that it is about.
-func TestAnAnswerHoldsForQuestionsThatAreOpen(t *testing.T) {
+func TestAnswer_AppliesToOpenQuestions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var withdrawn atomic.Int64
 		p := &person{answer: func(ctx context.Context, q gate.Question) (gate.Answer, error) {
@@ -230,7 +230,7 @@ func TestAnAnswerHoldsForQuestionsThatAreOpen(t *testing.T) {
 }
 
 // What was said last about the tool is a no, so that the earlier yes to one input does not hold.
-func TestARejectionOfTheToolBeatsAnEarlierApproval(t *testing.T) {
+func TestAnswer_RejectionOfTheToolOverridesAnEarlierApproval(t *testing.T) {
 	answers := map[string]gate.Answer{
 		`{"a":1}`: {Verdict: event.Allow, Remember: gate.SameInput}, `{"a":2}`: {Reason: "No more.", Remember: gate.SameTool},
 	}
@@ -247,7 +247,7 @@ func TestARejectionOfTheToolBeatsAnEarlierApproval(t *testing.T) {
 
 // An answer that comes when the question is withdrawn already counts for nothing, whichever of both
 // is noticed first.
-func TestAnAnswerAfterTheEndIsNone(t *testing.T) {
+func TestApprover_AnswerAfterWithdrawalIsIgnored(t *testing.T) {
 	for i := range 50 {
 		ctx, cancel := context.WithCancel(t.Context())
 		p := &person{answer: func(context.Context, gate.Question) (gate.Answer, error) {
@@ -261,7 +261,7 @@ func TestAnAnswerAfterTheEndIsNone(t *testing.T) {
 }
 
 // The tool that was approved read only. The one that has taken its name does more.
-func TestAnApprovalEndsWhenTheToolBecomesAnother(t *testing.T) {
+func TestAnswer_ApprovalEndsWhenTheToolIsReplaced(t *testing.T) {
 	look := func(risk tool.Risk) *tool.Tool {
 		return tool.Must("look", "Looks.", func(context.Context, struct{}) (string, error) { return "", nil }, risk)
 	}
@@ -281,7 +281,7 @@ func TestAnApprovalEndsWhenTheToolBecomesAnother(t *testing.T) {
 	}
 }
 
-func TestAnInputThatTheApproverGivesIsJudged(t *testing.T) {
+func TestApprover_ItsInputIsJudged(t *testing.T) {
 	for _, tt := range []struct {
 		name, input string
 		want        event.Decision

@@ -20,7 +20,7 @@ func counting(name string, ran *tally, opts ...tool.Option) *tool.Tool {
 }
 
 // However a call names a tool, it is judged as what would run.
-func TestNoNameMakesADeniedToolRun(t *testing.T) {
+func TestEngine_NoNameMakesADeniedToolRun(t *testing.T) {
 	readOnly := func(r *tool.Registry, server string) gate.Policy {
 		return gate.FromRisk(gate.RiskOptions{Registry: r, Server: server, ReadOnly: true, AgentTools: true})
 	}
@@ -52,7 +52,7 @@ func TestNoNameMakesADeniedToolRun(t *testing.T) {
 }
 
 // A gate that knows one registry says nothing of the tools of another that have the same names.
-func TestAToolOfAnUnknownRegistryDoesNotPassForAKnownOne(t *testing.T) {
+func TestEngine_ToolOfAnUnknownRegistryIsDenied(t *testing.T) {
 	ran := newTally()
 	known := tool.MustRegistry(nil, counting("save", ran, tool.ReadOnly))
 	other := tool.MustRegistry(nil, counting("save", ran, tool.WithID("other", ""), tool.Mutates))
@@ -62,7 +62,7 @@ func TestAToolOfAnUnknownRegistryDoesNotPassForAKnownOne(t *testing.T) {
 	}
 }
 
-func TestAToolThatIsReplacedBeforeItRunsIsJudgedAgain(t *testing.T) {
+func TestEngine_ReplacedToolIsJudgedAgain(t *testing.T) {
 	ran := newTally()
 	r := tool.MustRegistry(nil, counting("look", ran, tool.ReadOnly))
 	e := gate.NewEngine(gate.ForClaude(gate.FromRisk(gate.RiskOptions{Registry: r, Server: "desk", ReadOnly: true})), nil)
@@ -79,7 +79,7 @@ func TestAToolThatIsReplacedBeforeItRunsIsJudgedAgain(t *testing.T) {
 }
 
 // The name alone may mean either tool; the registry that runs the call knows which.
-func TestNobodyIsAskedTwiceWhereTwoRegistriesHaveTheName(t *testing.T) {
+func TestEngine_NameInTwoRegistriesIsAskedAboutOnce(t *testing.T) {
 	ran := newTally()
 	one, two := tool.MustRegistry(nil, counting("save", ran)), tool.MustRegistry(nil, counting("save", ran, tool.Mutates))
 	p := saying(gate.Answer{Verdict: event.Allow})
@@ -92,7 +92,7 @@ func TestNobodyIsAskedTwiceWhereTwoRegistriesHaveTheName(t *testing.T) {
 }
 
 // The id of a call may come from outside. An approval for one call is not one for all that have its id.
-func TestAnIDThatIsUsedAgainIsAskedAboutAgain(t *testing.T) {
+func TestEngine_ReusedIDIsAskedAboutAgain(t *testing.T) {
 	ran := newTally()
 	r := tool.MustRegistry(nil, counting("save", ran, tool.Mutates))
 	p := saying(gate.Answer{Verdict: event.Allow})

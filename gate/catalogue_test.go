@@ -18,8 +18,8 @@ import (
 )
 
 // A prompt for later may be a command or a skill, which no hook sees any more: see
-// TestASkillRunsCommandsUnseen, and try it with a wakeup, which takes a minute.
-func TestWhatSchedulesPromptsCountsAsRunningCommands(t *testing.T) {
+// TestSkill_RunsCommandsWithoutAHook, and try it with a wakeup, which takes a minute.
+func TestCatalogue_SchedulingAPromptNeedsShellExecute(t *testing.T) {
 	g := gate.ForClaude(gate.FromCapabilities(&gate.Permissions{FileWrite: gate.LevelAllow, ShellExecute: gate.LevelDeny, NetworkAccess: gate.LevelAllow}))
 	for _, name := range []string{"ScheduleWakeup", "CronCreate"} {
 		if d := decide(g, name); d.Verdict != event.Deny {
@@ -30,7 +30,7 @@ func TestWhatSchedulesPromptsCountsAsRunningCommands(t *testing.T) {
 
 // The CLI makes a worktree with git, and 2.1.197 lets git run the filters and hooks of the repository. An agent that
 // may write files may have written them.
-func TestAWorktreeCountsAsRunningCommands(t *testing.T) {
+func TestCatalogue_WorktreeNeedsShellExecute(t *testing.T) {
 	ways := []script.Block{
 		script.ToolCall{Name: "Agent", Input: script.Input{"description": "d", "prompt": "p", "subagent_type": "general-purpose", "isolation": "worktree"}},
 		script.ToolCall{Name: "Workflow", Input: script.Input{"script": `export const meta = {name: "w", description: "d", phases: [{title: "p"}]}

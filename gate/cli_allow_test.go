@@ -21,7 +21,7 @@ import (
 // The CLI refuses bypassPermissions to root, unless it is told that it runs in a sandbox. In its default
 // mode the hook alone lets everything run; about some files and commands the CLI asks in spite of it,
 // and the gate answers.
-func TestAllIsAllowedWithoutTheModeForIt(t *testing.T) {
+func TestCLI_HookAllowsEverythingInTheDefaultMode(t *testing.T) {
 	cli := claudetest.CLI(t)
 	edited := cli.WriteFile(t, "edited.txt", "one\n")
 	calls := []struct {
@@ -70,7 +70,7 @@ func TestAllIsAllowedWithoutTheModeForIt(t *testing.T) {
 }
 
 // A person has approved the command. That the CLI would rather ask once more is no denial.
-func TestWhatAPersonApprovesRunsInAcceptEdits(t *testing.T) {
+func TestCLI_ApprovedCommandRunsInAcceptEdits(t *testing.T) {
 	cli := claudetest.CLI(t)
 	hooks := filepath.Dir(cli.WriteFile(t, ".git/hooks/x", ""))
 	model := claudetest.NewModel(t, script.Reply(bash("toolu_rm", "rm -rf "+hooks)), script.Text("Done."))

@@ -19,7 +19,7 @@ import (
 // A rule of the settings makes the CLI ask about Bash although the hook allowed it, so that the
 // engine decides at the hook, at the callback and, for a tool of ours, where it runs. The approver
 // is asked once for each call.
-func TestAnAskIsAnsweredOnceWhateverTheAnswer(t *testing.T) {
+func TestCLI_EachCallIsAskedAboutOnce(t *testing.T) {
 	cli := claudetest.CLI(t)
 	commands := []string{"yes", "no", "never", "late", "changed"}
 	var turns []script.Turn
@@ -105,7 +105,7 @@ func TestAnAskIsAnsweredOnceWhateverTheAnswer(t *testing.T) {
 }
 
 // A person's answers go to the model; the gate only says whether the model may ask.
-func TestQuestionsOfTheModelReachThePerson(t *testing.T) {
+func TestCLI_QuestionsOfTheModelReachThePerson(t *testing.T) {
 	cli := claudetest.CLI(t)
 	question := script.Input{"questions": []any{script.Input{
 		"question": "Which colour?", "header": "Colour", "multiSelect": false,

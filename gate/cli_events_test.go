@@ -138,7 +138,7 @@ func answerForEvents(_ context.Context, q gate.Question) (gate.Answer, error) {
 
 // However many places ask about a call, its question is told at most once and then its decision
 // once, both under the id that the call has in the stream of the CLI.
-func TestEachCallOfTheCLIIsToldOnceUnderItsID(t *testing.T) {
+func TestCLI_EachCallIsReportedOnceUnderItsID(t *testing.T) {
 	for name, get := range map[string]func(testing.TB) *claudetest.RealCLI{"the tested CLI": claudetest.CLI, "the oldest": claudetest.OldestCLI} {
 		t.Run(name, func(t *testing.T) { testEvents(t, get(t)) })
 	}
@@ -250,7 +250,7 @@ func testEvents(t *testing.T, cli *claudetest.RealCLI) {
 }
 
 // The approver is notified when no caller waits for its answer any longer, and the stream reports it.
-func TestAQuestionIsWithdrawnWhenTheTurnIsInterrupted(t *testing.T) {
+func TestCLI_InterruptWithdrawsTheQuestion(t *testing.T) {
 	cli := claudetest.CLI(t)
 	model := claudetest.NewModel(t, script.Reply(bash("toolu_1", "touch late.txt")), script.Text("Done."))
 	asked, withdrawn := make(chan struct{}), make(chan error, 1)

@@ -17,7 +17,7 @@ import (
 
 // What the caller knows of the run decides about calls of the real CLI: limits first, then what has
 // happened before, and rules for paths and commands. Nobody but the gate would deny any of these.
-func TestFactsAndRulesDecideAboutNativeTools(t *testing.T) {
+func TestCLI_FactsAndRulesDecideAboutItsTools(t *testing.T) {
 	cli := claudetest.CLI(t)
 	notes := cli.WriteFile(t, "notes.txt", "one\n")
 	inside := func(name string) string { return filepath.Join(cli.Work, name) }

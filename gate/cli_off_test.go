@@ -34,7 +34,7 @@ func noShell() *gate.Engine {
 
 // Nothing that can be said to the CLI keeps it from asking the gate, or makes it ask about another
 // tool than the one that runs.
-func TestNothingSwitchesTheGateOff(t *testing.T) {
+func TestCLI_NoOptionDisablesTheGate(t *testing.T) {
 	const off = `{"disableAllHooks":true,"allowManagedHooksOnly":true,"strictPluginOnlyCustomization":true,"env":{"CLAUDE_CODE_SIMPLE":"1"}}`
 	settings := func(t *testing.T, cli *claudetest.RealCLI, _ *claudetest.Model, o *claude.Options) {
 		if err := os.WriteFile(filepath.Join(cli.Config, "settings.json"), []byte(off), 0o600); err != nil {
@@ -81,7 +81,7 @@ func TestNothingSwitchesTheGateOff(t *testing.T) {
 
 // The CLI reads settings again while it runs. A model that may write them must not switch the gate
 // off with them.
-func TestTheModelCannotSwitchTheGateOff(t *testing.T) {
+func TestCLI_SettingsWrittenByTheModelDoNotDisableTheGate(t *testing.T) {
 	cli := claudetest.CLI(t)
 	settings := filepath.Join(cli.Config, "settings.json")
 	model := claudetest.NewModel(t,
@@ -113,7 +113,7 @@ func TestTheModelCannotSwitchTheGateOff(t *testing.T) {
 }
 
 // The CLI makes one name of two servers, and calls the tool of the one that is not known.
-func TestAServerThatTakesTheNameOfOursIsNotCalled(t *testing.T) {
+func TestCLI_ServerThatTakesOurNameIsNotCalled(t *testing.T) {
 	cli := claudetest.CLI(t)
 	model := claudetest.NewModel(t, script.Reply(script.ToolCall{ID: "toolu_1", Name: "mcp__my_desk__save"}), script.Text("Done."))
 	ran := newTally()

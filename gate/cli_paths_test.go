@@ -31,7 +31,7 @@ func store(ran *tally) *tool.Tool {
 // Files may be written below src, and nowhere else: by the tools of the CLI, by tools of ours, by a
 // subagent, through a link, and after a command has changed the directory. The CLI is started through
 // a link, as it is where the temporary directory is one.
-func TestFilesAreWrittenOnlyBelowTheWritablePaths(t *testing.T) {
+func TestCLI_FilesAreWrittenOnlyBelowWritablePaths(t *testing.T) {
 	cli := claudetest.CLI(t)
 	at := func(name string) string { return filepath.Join(cli.Work, name) }
 	for name, content := range map[string]string{

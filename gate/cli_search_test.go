@@ -15,7 +15,7 @@ import (
 )
 
 // The CLI shows the model our tools after a search, which a gate can be in the way of.
-func TestAModelSeesTheToolsThatTheGateAllows(t *testing.T) {
+func TestCLI_ModelSeesTheAllowedTools(t *testing.T) {
 	const name = "mcp__files__read-file"
 	for _, tt := range []struct {
 		title         string

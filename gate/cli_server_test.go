@@ -28,7 +28,7 @@ func savingServer(t testing.TB, name, saves string, ran *tally) claude.MCPServer
 
 // A server whose name begins with that of one that is allowed: "mcp__notes__more__save" can be the tool
 // more__save of the one or the tool save of the other.
-func TestAServerWhoseNameBeginsWithOursHasNoneOfItsRights(t *testing.T) {
+func TestCLI_ServerWithOurNameAsPrefixHasNoneOfItsRights(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		gate func(*tool.Registry) *gate.Gate

@@ -105,7 +105,7 @@ func desk(t testing.TB, engine **gate.Engine, ran *tally) (*tool.Registry, claud
 
 // A tool of a registry that changes something, under a gate that lets nothing be changed, in the mode
 // in which the CLI lets everything pass. And a hook that rewrites what the gate has seen.
-func TestAMutatingToolIsDeniedInBypassMode(t *testing.T) {
+func TestCLI_MutatingToolIsDeniedInBypassMode(t *testing.T) {
 	cli := claudetest.CLI(t)
 	open, secret := cli.WriteFile(t, "open.txt", "nothing special"), cli.WriteFile(t, "secret.txt", "the treasure is here")
 	model := claudetest.NewModel(t,
@@ -157,7 +157,7 @@ func TestAMutatingToolIsDeniedInBypassMode(t *testing.T) {
 }
 
 // The CLI itself would let the tool pass without a question.
-func TestTheHookDeniesWhatTheCLIAllows(t *testing.T) {
+func TestCLI_HookDeniesAToolThatTheCLIAllows(t *testing.T) {
 	cli := claudetest.CLI(t)
 	model := claudetest.NewModel(t, script.Reply(write(cli, "denied.txt")), script.Text("Done."))
 	opts := cli.Options(model)
@@ -173,7 +173,7 @@ func TestTheHookDeniesWhatTheCLIAllows(t *testing.T) {
 
 // The tools of the CLI that need a capability, with it and without it, in three modes that each let
 // something else pass. A tool has run if the CLI says so after it.
-func TestNativeToolsByCapability(t *testing.T) {
+func TestCLI_CapabilitiesDecideAboutItsTools(t *testing.T) {
 	modes := []claude.PermissionMode{claude.ModeBypassPermissions, claude.ModeAcceptEdits, claude.ModeDefault}
 	const allow, deny = gate.LevelAllow, gate.LevelDeny
 	cases := []struct {
@@ -263,7 +263,7 @@ func nativeCalls(t testing.TB, cli *claudetest.RealCLI, name string) []script.Tu
 }
 
 // A subagent has no more rights than the agent that started it.
-func TestTheCallsOfASubagentAreJudged(t *testing.T) {
+func TestCLI_CallsOfASubagentAreJudged(t *testing.T) {
 	cli := claudetest.CLI(t)
 	model := claudetest.NewModel(t,
 		script.Call("Agent", script.Input{"subagent_type": "helper", "description": "help", "prompt": "dig"}).When(script.Not(script.IsSubagent())),

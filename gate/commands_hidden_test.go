@@ -11,7 +11,7 @@ import (
 )
 
 // Where a shell and the parser do not read a command alike, what is denied stays denied.
-func TestADenialSeesWhatOnlyTheShellTakesForACommand(t *testing.T) {
+func TestDenial_MatchesCommandsThatOnlyTheShellRecognises(t *testing.T) {
 	g := gate.ForClaude(gate.DenyTools("Bash(rm:*)"), gate.FromCapabilities(&gate.Permissions{Mode: gate.ModeBypass}))
 	for command, want := range map[string]event.Verdict{
 		"coproc rm x":              event.Deny,
@@ -39,7 +39,7 @@ func TestADenialSeesWhatOnlyTheShellTakesForACommand(t *testing.T) {
 }
 
 // A shell looks into words in which it expects the name of a variable, quoted or not.
-func TestAPermissionForACommandOfTheShellIsNotOneForWhatItEvaluates(t *testing.T) {
+func TestPermission_BuiltinOfTheShellDoesNotCoverTextItEvaluates(t *testing.T) {
 	g := gate.ForClaude(gate.AllowTools("Bash(test:*)", "Bash([ *)", "Bash(printf:*)", "Bash(read:*)", "Bash(unset:*)", "Bash(wait:*)", "Bash(mapfile:*)", "Bash(echo:*)"))
 	for command, want := range map[string]event.Verdict{
 		"test -v 'a[$(rm x)]'":                event.Deny,

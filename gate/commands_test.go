@@ -21,7 +21,7 @@ func bash(command string) event.ToolCall {
 	return event.ToolCall{ID: "1", Name: "Bash", Input: input}
 }
 
-func TestCommandRulesThatAllow(t *testing.T) {
+func TestCommandRules_Allow(t *testing.T) {
 	g := ForClaude(Rules(RuleOptions{Allow: []string{
 		"Bash(npm run test)", "Bash(git status:*)", "Bash(go test *)", "Bash(ls*)", "Bash(echo:*)", "Bash(cat:*)",
 		"Bash(git * main)", "Bash(find:*)", "Bash(find . -name x -delete)", `Bash(git commit -m "a b")`, "Bash([:*)", "Bash(grep:*)", "Bash(fd:*)",
@@ -100,7 +100,7 @@ func TestCommandRulesThatAllow(t *testing.T) {
 	}
 }
 
-func TestCommandRulesThatDeny(t *testing.T) {
+func TestCommandRules_Deny(t *testing.T) {
 	g := ForClaude(AllowTools("Bash"), DenyTools("Bash(rm:*)", "Bash(git push:*)", "Bash(npm publish)", "Bash(curl *)", "Bash(/sbin/shutdown)"))
 	denied := []string{
 		"rm x", "rm", "rm -rf /", "git push", "git push origin main", "npm publish", "curl x", "shutdown", "/sbin/shutdown",
@@ -158,7 +158,7 @@ func TestCommandRulesThatDeny(t *testing.T) {
 	}
 }
 
-func TestCommandRulesAskAsTheyDeny(t *testing.T) {
+func TestCommandRules_AskAndDenyMatchTheSameCommands(t *testing.T) {
 	g := ForClaude(Rules(RuleOptions{Allow: []string{"Bash(git:*)"}, Ask: []string{"Bash(git push:*)"}, Deny: []string{"Bash(git reset:*)"}}))
 	for command, want := range map[string]event.Verdict{
 		"git status": event.Allow, "git push": event.Ask, "git -C . push": event.Ask, "git push; git reset": event.Deny, "ls": event.Deny, "ls; git push": event.Ask,
@@ -169,7 +169,7 @@ func TestCommandRulesAskAsTheyDeny(t *testing.T) {
 	}
 }
 
-func TestACommandComesFromTheInputOrTheName(t *testing.T) {
+func TestCommandRules_CommandComesFromTheInputOrTheName(t *testing.T) {
 	g := ForClaude(Rules(RuleOptions{Allow: []string{"Bash(git status)"}}))
 	cases := []struct {
 		name, tool, input string
@@ -197,7 +197,7 @@ func TestACommandComesFromTheInputOrTheName(t *testing.T) {
 	}
 }
 
-func TestWrongCommandRulesAreErrors(t *testing.T) {
+func TestCommandRules_InvalidRulesAreErrors(t *testing.T) {
 	for _, rule := range []string{"Bash()", "Bash(:*)", "Bash(ls; rm)", "Bash(ls > x)", "Bash(A=b ls)", "Bash($X)", "Bash(ls $X)", "Bash(ls &)", "Bash(! ls)", "Bash(ls 'x)", "Bash(ls", "Bash(ls\x01)", "Bash((ls))", "Bash(# x)"} {
 		if _, err := New(AllowTools(rule)); err == nil {
 			t.Errorf("%q: got no error", rule)
@@ -208,7 +208,7 @@ func TestWrongCommandRulesAreErrors(t *testing.T) {
 }
 
 // Deep nesting must neither overflow the stack nor take long.
-func TestHostileCommandsAreReadInTime(t *testing.T) {
+func TestCommandRules_DeepNestingIsReadInTime(t *testing.T) {
 	g := ForClaude(Rules(RuleOptions{Allow: []string{"Bash(ls:*)"}, Deny: []string{"Bash(rm:*)"}}))
 	for _, part := range []string{"(", "$(", "{ ", "if ", "! ", "`", "\"$(", "((", "$((", "${a:-", "[[ ( ", "<(", "case a in a) ", "- ", "env ", "sudo -u ", "$X", "ls;", "*", "f() ", "bash -c '", "eval ", "${a[", "x=", "{a,", "$(')' "} {
 		start := time.Now()
@@ -223,7 +223,7 @@ func TestHostileCommandsAreReadInTime(t *testing.T) {
 }
 
 // Wherever a command stands in a script, it is seen.
-func TestASecondCommandIsNeverAllowed(t *testing.T) {
+func TestCommandRules_SecondCommandIsNeverAllowed(t *testing.T) {
 	allow := ForClaude(Rules(RuleOptions{Allow: []string{"Bash(git status:*)", "Bash(ls:*)", "Bash(cat:*)", "Bash(echo:*)"}}))
 	deny := ForClaude(AllowTools("Bash"), DenyTools("Bash(rm:*)"))
 	rapid.Check(t, func(t *rapid.T) {

@@ -14,7 +14,7 @@ import (
 
 // What was found out about the file of the model's input says nothing of a file that somebody else
 // has put in its place: the first is new, the second exists, and leads out of the project.
-func TestAnInputThatSomebodyWroteHasFactsOfItsOwn(t *testing.T) {
+func TestEngine_RewrittenInputHasItsOwnFacts(t *testing.T) {
 	const first, second = `{"file_path":"/work/new"}`, `{"file_path":"/work/old"}`
 	look := func(_ context.Context, c gate.Call) gate.Facts {
 		if strings.Contains(string(c.Input), "new") {

@@ -16,7 +16,7 @@ import (
 
 // However calls come, at whatever places and at the same time: each is asked about once, and all who
 // ask get the same verdict.
-func TestOneVerdictHowever(t *testing.T) {
+func TestEngine_ConcurrentCallersGetOneVerdict(t *testing.T) {
 	spellings := map[string][]string{"save": {"save", "mcp__files__save", "default:save"}, "evil": {"mcp__evil__save"}, "Bash": {"Bash", " Bash "}}
 	inputs := map[string][]string{"1": {`{"a":1,"b":2}`, `{"b":2,"a":1}`, "{\"a\": 1,\n\"b\": 2}"}, "2": {`{"a":1}`, ` {"a":1}`}, "none": {``, `{}`, ` `}}
 	rapid.Check(t, func(t *rapid.T) {

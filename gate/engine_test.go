@@ -65,7 +65,7 @@ func toolCall(id, name, input string) event.ToolCall {
 	return event.ToolCall{ID: event.CallID(id), Name: name, Input: json.RawMessage(input)}
 }
 
-func TestOneVerdictForOneCall(t *testing.T) {
+func TestEngine_OneVerdictForOneCall(t *testing.T) {
 	first := toolCall("c1", "mcp__files__save", `{"path":"a","mode":1}`)
 	for _, tt := range []struct {
 		name  string
@@ -100,7 +100,7 @@ func TestOneVerdictForOneCall(t *testing.T) {
 	}
 }
 
-func TestACallWithoutAnIDIsDecidedEachTime(t *testing.T) {
+func TestEngine_CallWithoutAnIDIsDecidedEachTime(t *testing.T) {
 	p := saying(gate.Answer{Verdict: event.Allow})
 	e := gate.NewEngine(askingGate(), &gate.EngineOptions{Approver: p})
 	for range 3 {
@@ -113,7 +113,7 @@ func TestACallWithoutAnIDIsDecidedEachTime(t *testing.T) {
 
 // Two registries have a tool of the name. What was said about one must not count for the bare name,
 // which may mean the other.
-func TestANameThatMeansTwoToolsIsItsOwnCall(t *testing.T) {
+func TestEngine_VerdictForOneToolDoesNotCountForAnAmbiguousName(t *testing.T) {
 	other := gate.Knows("other", tool.MustRegistry(nil,
 		tool.Must("save", "Saves elsewhere.", func(context.Context, struct{}) (string, error) { return "", nil }, tool.Dangerous)))
 	p := saying(gate.Answer{Verdict: event.Allow, Remember: gate.SameTool})
@@ -126,7 +126,7 @@ func TestANameThatMeansTwoToolsIsItsOwnCall(t *testing.T) {
 	}
 }
 
-func TestQuestionsAboutACallWaitForItsDecision(t *testing.T) {
+func TestEngine_SecondCallerWaitsForTheDecision(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &person{answer: func(context.Context, gate.Question) (gate.Answer, error) {
 			time.Sleep(time.Minute)
@@ -159,7 +159,7 @@ func TestQuestionsAboutACallWaitForItsDecision(t *testing.T) {
 }
 
 // The person sees what would run: the input as the policies have rewritten it.
-func TestTheQuestionTellsAllThatIsKnown(t *testing.T) {
+func TestQuestion_HasTheRewrittenInputAndAllFacts(t *testing.T) {
 	rewrites := judgedBy(func(c *gate.Call) (event.Decision, bool) {
 		return event.Decision{Verdict: event.Ask, Reason: "it saves", Input: json.RawMessage(`{"path":"/tmp/x"}`)}, true
 	})
@@ -178,7 +178,7 @@ func TestTheQuestionTellsAllThatIsKnown(t *testing.T) {
 	}
 }
 
-func TestEachQuestionAndEachDecisionIsAnEventOnce(t *testing.T) {
+func TestEngine_EachQuestionAndDecisionIsOneEvent(t *testing.T) {
 	var got []string
 	emit := func(ev event.Event) error {
 		switch p := ev.Payload.(type) {
@@ -207,7 +207,7 @@ func TestEachQuestionAndEachDecisionIsAnEventOnce(t *testing.T) {
 	}
 }
 
-func TestWithoutAnApproverThereIsStillAQuestion(t *testing.T) {
+func TestEngine_WithoutAnApproverTheQuestionIsStillAnEvent(t *testing.T) {
 	var kinds []event.Kind
 	e := gate.NewEngine(askingGate(), &gate.EngineOptions{Emit: func(ev event.Event) error { kinds = append(kinds, ev.Kind); return nil }})
 	e.Decide(t.Context(), toolCall("1", "Bash", `{}`))
@@ -217,7 +217,7 @@ func TestWithoutAnApproverThereIsStillAQuestion(t *testing.T) {
 }
 
 // Whatever breaks, the call is denied, and the model does not read the host's own words.
-func TestWhatBreaksDenies(t *testing.T) {
+func TestEngine_FailuresDenyWithoutTextOfTheHost(t *testing.T) {
 	allow := gate.ForClaude(judgedBy(func(*gate.Call) (event.Decision, bool) { return event.Decision{Verdict: event.Allow}, true }))
 	const secret = "a secret of the host"
 	for _, tt := range []struct {
@@ -276,7 +276,7 @@ func TestEngine_PanickingLogHandlerDoesNotEndADecision(t *testing.T) {
 	}
 }
 
-func TestTheEngineCountsCalls(t *testing.T) {
+func TestEngine_CountsCalls(t *testing.T) {
 	var seen []int
 	limit := gate.Policy{Name: "limit", Judge: func(_ *gate.Call, f *gate.Facts) (event.Decision, bool) {
 		seen = append(seen, f.Calls)
@@ -301,7 +301,7 @@ func TestTheEngineCountsCalls(t *testing.T) {
 	}
 }
 
-func TestTheEngineForgetsTheOldestVerdicts(t *testing.T) {
+func TestEngine_ForgetsTheOldestVerdicts(t *testing.T) {
 	p := saying(gate.Answer{Verdict: event.Allow})
 	e := gate.NewEngine(askingGate(), &gate.EngineOptions{Approver: p})
 	const kept = 4096

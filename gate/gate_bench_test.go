@@ -96,7 +96,7 @@ func BenchmarkRule(b *testing.B) {
 	}
 }
 
-func TestAWriteToAWritablePathAllocatesNothing(t *testing.T) {
+func TestGate_WriteToAWritablePathDoesNotAllocate(t *testing.T) {
 	g, facts := ForClaude(writableSource()), realisticFacts()
 	for name, workspace := range map[string]string{"the working directory": "", "a workspace": facts.Dir} {
 		facts.Workspace = workspace
@@ -108,7 +108,7 @@ func TestAWriteToAWritablePathAllocatesNothing(t *testing.T) {
 	}
 }
 
-func TestAnAllowedCallAllocatesNothing(t *testing.T) {
+func TestGate_AllowedCallDoesNotAllocate(t *testing.T) {
 	g, facts := realistic(), realisticFacts()
 	for _, c := range allowedCalls {
 		var d event.Decision

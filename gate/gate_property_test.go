@@ -114,7 +114,7 @@ func drawPolicies(t *rapid.T) []Policy {
 	return policies
 }
 
-func TestAPolicyThatRestrictsNeverLoosens(t *testing.T) {
+func TestGate_RestrictingPolicyNeverLoosens(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		policies, call, facts := drawPolicies(t), drawCall(t), drawFacts(t)
 		before := ForClaude(policies...).Decide(call, facts)
@@ -130,7 +130,7 @@ func TestAPolicyThatRestrictsNeverLoosens(t *testing.T) {
 	})
 }
 
-func TestADenyNeverTurnsAVerdictIntoAllow(t *testing.T) {
+func TestGate_DenyNeverBecomesAllow(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		policies, call, facts := drawPolicies(t), drawCall(t), drawFacts(t)
 		before := ForClaude(policies...).Decide(call, facts)
@@ -145,7 +145,7 @@ func TestADenyNeverTurnsAVerdictIntoAllow(t *testing.T) {
 	})
 }
 
-func TestTheOrderOfStagesDoesNotMatter(t *testing.T) {
+func TestGate_OrderOfPoliciesDoesNotChangeTheVerdict(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		policies, call, facts := drawPolicies(t), drawCall(t), drawFacts(t)
 		seed := rapid.Uint64().Draw(t, "seed")
@@ -169,7 +169,7 @@ func TestTheOrderOfStagesDoesNotMatter(t *testing.T) {
 	})
 }
 
-func TestADecisionIsAlwaysTheSame(t *testing.T) {
+func TestGate_DecisionsAreDeterministic(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		policies, call, facts := drawPolicies(t), drawCall(t), drawFacts(t)
 		g := ForClaude(policies...)
@@ -187,7 +187,7 @@ func TestADecisionIsAlwaysTheSame(t *testing.T) {
 	})
 }
 
-func TestAToolOfOursHasOneVerdictByBothNames(t *testing.T) {
+func TestGate_RegisteredToolHasOneVerdictByBothNames(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		policies, call, facts := drawPolicies(t), drawCall(t), drawFacts(t)
 		g := ForClaude(policies...)

@@ -56,7 +56,7 @@ func declared(t testing.TB, name string, opts ...tool.Option) *tool.Tool {
 	return made
 }
 
-func TestDenyBeatsAskBeatsAllowBeatsTheRuleForTheUnknown(t *testing.T) {
+func TestGate_DenyThenAskThenAllowThenOtherwise(t *testing.T) {
 	for name, c := range map[string]struct {
 		policies []gate.Policy
 		want     event.Decision
@@ -83,7 +83,7 @@ func TestDenyBeatsAskBeatsAllowBeatsTheRuleForTheUnknown(t *testing.T) {
 	}
 }
 
-func TestTheFirstDenialGivesTheReasonInTheOrderOfStages(t *testing.T) {
+func TestGate_FirstDenialByStageGivesTheReason(t *testing.T) {
 	order := []gate.Policy{
 		denies("limits", gate.StageLimits), denies("lists", gate.StageLists), denies("risk", gate.StageRisk),
 		denies("capabilities", gate.StageCapabilities), denies("session", gate.StageSession), denies("custom", gate.StageCustom), denies("custom 2", gate.StageCustom),
@@ -105,7 +105,7 @@ func TestTheFirstDenialGivesTheReasonInTheOrderOfStages(t *testing.T) {
 	}
 }
 
-func TestAPolicyThatPanicsDenies(t *testing.T) {
+func TestGate_PanickingPolicyDenies(t *testing.T) {
 	boom := gate.Policy{Name: "boom", Stage: gate.StageCustom, Judge: func(*gate.Call, *gate.Facts) (event.Decision, bool) { panic("no fuse") }}
 	got := decide(gate.ForClaude(allows("a"), boom), "Read")
 	if want := (event.Decision{CallID: "toolu_1", Tool: "Read", Reason: "Policy boom failed: no fuse. Continue without this call.", Policy: "boom"}); !cmp.Equal(got, want) {
@@ -117,7 +117,7 @@ type brokenLookup struct{}
 
 func (brokenLookup) Lookup(string) (*tool.Tool, bool) { panic("no fuse") }
 
-func TestWhatElsePanicsDeniesToo(t *testing.T) {
+func TestGate_PanickingLookupOrReasonDenies(t *testing.T) {
 	for name, p := range map[string]gate.Policy{
 		"lookup":   gate.Knows("ours", brokenLookup{}),
 		"the rule": {Otherwise: &gate.Otherwise{Reason: func(string) string { panic("no fuse") }}},
@@ -145,7 +145,7 @@ func deniesInput(name, input string) gate.Policy {
 	}}
 }
 
-func TestARewrittenInputIsJudgedByAllPolicies(t *testing.T) {
+func TestGate_RewrittenInputIsJudgedByAllPolicies(t *testing.T) {
 	const disagree = "x is denied: the policies do not agree on its input. Continue without this call."
 	for name, c := range map[string]struct {
 		policies []gate.Policy
@@ -181,7 +181,7 @@ func asksInput(name, input string) gate.Policy {
 	}}
 }
 
-func TestNamesAreTakenApartOnce(t *testing.T) {
+func TestGate_ParsesNamesOnce(t *testing.T) {
 	ours := tool.Tools{declared(t, "write-file", tool.Mutates, tool.FileWrite), declared(t, "Bash", tool.ReadOnly), declared(t, "a__b")}
 	other := tool.Tools{declared(t, "peek", tool.ReadOnly), declared(t, "write-file", tool.Dangerous, tool.NetworkAccess)}
 	const all = tool.Mutates | tool.Dangerous
@@ -244,7 +244,7 @@ func FuzzNames(f *testing.F) {
 	})
 }
 
-func TestNewNamesEveryPolicyThatIsWrong(t *testing.T) {
+func TestNew_NamesEveryInvalidPolicy(t *testing.T) {
 	g, err := gate.New(
 		gate.FromCapabilities(&gate.Permissions{Mode: "yolo"}),
 		gate.FromRisk(gate.RiskOptions{Registry: tool.Tools{nil}}),
@@ -289,7 +289,7 @@ func policyGen() *rapid.Generator[gate.Policy] {
 	})
 }
 
-func TestAddingADenialNeverMakesACallPass(t *testing.T) {
+func TestGate_AddingADenialNeverMakesACallPass(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		policies := rapid.SliceOfN(policyGen(), 0, 6).Draw(t, "policies")
 		denial := deniesInput("denial", fmt.Sprint(rapid.IntRange(1, 3).Draw(t, "denied")))
@@ -304,7 +304,7 @@ func TestAddingADenialNeverMakesACallPass(t *testing.T) {
 	})
 }
 
-func TestTheVerdictIsTheStrictestOpinion(t *testing.T) {
+func TestGate_StrictestJudgementIsTheVerdict(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		policies := rapid.SliceOfN(policyGen().Filter(func(p gate.Policy) bool { return p.Judge == nil || opinion(p).Input == nil }), 0, 8).Draw(t, "policies")
 		opinions, rules := []event.Verdict{}, []event.Verdict{}
@@ -339,7 +339,7 @@ func opinion(p gate.Policy) event.Decision {
 	return event.Decision{}
 }
 
-func TestTheDefaultIsForCallsThatNoPolicyKnows(t *testing.T) {
+func TestDefault_DecidesCallsThatNoPolicyKnows(t *testing.T) {
 	for _, c := range []struct {
 		name     string
 		policies []gate.Policy

@@ -10,7 +10,7 @@ import (
 	"github.com/drover-agents/drover/event"
 )
 
-func TestLimits(t *testing.T) {
+func TestLimits_Decide(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	all := Custom("all", func(*Call, *Facts) (event.Decision, bool) { return event.Decision{Verdict: event.Allow}, true })
 	cases := []struct {

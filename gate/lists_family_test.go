@@ -12,7 +12,7 @@ import (
 )
 
 // What a rule denies to one tool no other tool of the agent does in its place.
-func TestADenialHoldsForAllToolsThatDoTheSame(t *testing.T) {
+func TestDenial_CoversAllToolsOfTheFamily(t *testing.T) {
 	g := gate.ForClaude(
 		gate.DenyTools("Edit(//secret/**)", "Read(//hidden/**)", "Bash(rm:*)"),
 		gate.FromCapabilities(&gate.Permissions{Mode: gate.ModeBypass}))
@@ -38,7 +38,7 @@ func TestADenialHoldsForAllToolsThatDoTheSame(t *testing.T) {
 
 // Read(...) allows the tools of the agent that read; a tool of ours may have the name of one and do
 // something else.
-func TestAPermissionForAFamilyIsNotForToolsOfOurs(t *testing.T) {
+func TestPermission_ForAFamilyDoesNotCoverRegisteredTools(t *testing.T) {
 	ran := newTally()
 	r := tool.MustRegistry(nil, counting("View", ran, tool.Mutates), counting("look", ran))
 	g := gate.ForClaude(gate.Knows("desk", r), gate.AllowTools("Read(//work/**)", "Bash(ls)"))

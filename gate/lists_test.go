@@ -20,7 +20,7 @@ func known(key string, names ...string) Policy {
 	return Knows(key, tool.MustRegistry(nil, tools...))
 }
 
-func TestAllowTools(t *testing.T) {
+func TestAllowTools_Decide(t *testing.T) {
 	const allow, deny = event.Allow, event.Deny
 	cases := []struct {
 		name  string
@@ -68,7 +68,7 @@ func TestAllowTools(t *testing.T) {
 	}
 }
 
-func TestANilAllowListSaysNothing(t *testing.T) {
+func TestAllowTools_NilListDoesNotDecide(t *testing.T) {
 	var list []string
 	g := ForClaude(AllowTools(list...), Policy{Otherwise: &Otherwise{Verdict: event.Allow}})
 	if got := g.Decide(event.ToolCall{Name: "Read"}, Facts{}); got.Verdict != event.Allow {
@@ -76,7 +76,7 @@ func TestANilAllowListSaysNothing(t *testing.T) {
 	}
 }
 
-func TestDenyToolsAndAskTools(t *testing.T) {
+func TestDenyToolsAndAskTools_Decide(t *testing.T) {
 	list := []string{"Write", "save", "mcp__other", "mcp__ours__find"}
 	hit := []string{"Write", "save", "mcp__ours__save", "mcp__other__x", "mcp__other__y__z", "find", "mcp__ours__find"}
 	miss := []string{"Read", "mcp__third__Write", "mcp__third__save", "mcp__others__x", "mcp__third__find"}
@@ -98,7 +98,7 @@ func TestDenyToolsAndAskTools(t *testing.T) {
 	}
 }
 
-func TestADenyListBeatsAnAllowList(t *testing.T) {
+func TestDenyTools_OverridesAllowTools(t *testing.T) {
 	g := ForClaude(AllowTools("Write", "Read"), DenyTools("Write"))
 	if got := g.Decide(event.ToolCall{Name: "Write"}, Facts{}); got.Verdict != event.Deny || got.Policy != "deny-list" {
 		t.Errorf("got %s by %s, want deny by deny-list", got.Verdict, got.Policy)
@@ -106,7 +106,7 @@ func TestADenyListBeatsAnAllowList(t *testing.T) {
 }
 
 // Where it is not clear which server is meant, a permission does not hold and a denial does.
-func TestDoubtAboutTheServerIsNoPermission(t *testing.T) {
+func TestLists_AmbiguousServerIsDeniedButNotAllowed(t *testing.T) {
 	two := []Policy{known("a", "find"), known("b", "find"), known("x__y", "z")}
 	allow := ForClaude(append(two, AllowTools("mcp__a__find", "mcp__x"))...)
 	deny := ForClaude(append(two, DenyTools("mcp__a__find", "mcp__x", "mcp__k__l"), Policy{Otherwise: &Otherwise{Verdict: event.Allow}})...)
@@ -129,7 +129,7 @@ func TestDoubtAboutTheServerIsNoPermission(t *testing.T) {
 }
 
 // Earlier versions had our tools under another server. Rules about it still mean them, and a server of that name.
-func TestFormerNamesMeanOurTools(t *testing.T) {
+func TestLists_FormerServerNameMeansRegisteredTools(t *testing.T) {
 	for _, c := range []struct {
 		server, entry, call string
 		want                bool
@@ -171,7 +171,7 @@ func TestFormerNamesMeanOurTools(t *testing.T) {
 	}
 }
 
-func TestWrongEntriesAreErrors(t *testing.T) {
+func TestLists_InvalidEntriesAreErrors(t *testing.T) {
 	for _, entry := range []string{"", " ", "*", "Re*d", "mcp__", "mcp__*", "mcp__a*", "mcp__a__b*", "Write(", "Write()", "Write( )", "(x)", "Write x", "a:b", "Write(x", "Read)"} {
 		for _, p := range []Policy{AllowTools(entry), DenyTools("Read", entry), AskTools(entry)} {
 			_, err := New(p)
@@ -184,7 +184,7 @@ func TestWrongEntriesAreErrors(t *testing.T) {
 	}
 }
 
-func TestCustom(t *testing.T) {
+func TestCustom_Decide(t *testing.T) {
 	g := ForClaude(Custom("office hours", func(c *Call, _ *Facts) (event.Decision, bool) {
 		return event.Decision{Verdict: event.Ask, Reason: "It is late."}, c.Tool == "deploy"
 	}), AllowTools("deploy", "Read"))

@@ -23,7 +23,7 @@ func fileCall(tool, path string) event.ToolCall {
 	return event.ToolCall{Name: tool, Input: input}
 }
 
-func TestPathRulesThatAllow(t *testing.T) {
+func TestPathRules_Allow(t *testing.T) {
 	g := ForClaude(Rules(RuleOptions{Root: "/w", Home: "/home/me", Allow: []string{
 		"Write(/src/**)", "Read(**)", "Read(//data/*.csv)", "Edit(~/notes/**)", "Edit(./docs/*.md)", "Edit(top.txt)", "Edit(/dir/)", "Edit(/{a,b}/x?[0-9])", "save_file(/out/**)",
 	}}))
@@ -93,7 +93,7 @@ func TestPathRulesThatAllow(t *testing.T) {
 }
 
 // What a tool is allowed by path is its boundary, whatever others allow.
-func TestPathsThatAreAllowedAreABoundary(t *testing.T) {
+func TestPathRules_AllowedPathsAreABoundary(t *testing.T) {
 	g := ForClaude(Rules(RuleOptions{Root: "/w", Allow: []string{"Write(/src/**)"}}), Default(event.Allow))
 	for _, c := range []struct {
 		call event.ToolCall
@@ -121,7 +121,7 @@ func TestPathsThatAreAllowedAreABoundary(t *testing.T) {
 	}
 }
 
-func TestPathRulesThatDeny(t *testing.T) {
+func TestPathRules_Deny(t *testing.T) {
 	g := ForClaude(Default(event.Allow), Rules(RuleOptions{Root: "/w", Home: "/home/me", Deny: []string{
 		"Write(/gen/**)", "Read(.env)", "Read(/secrets)", "Read(~/.ssh/**)", "Edit(//etc/**)", "Read(*.pem)", "mcp__fs__get(//etc)",
 	}}))
@@ -176,7 +176,7 @@ func TestPathRulesThatDeny(t *testing.T) {
 	}
 }
 
-func TestASearchIsDeniedWhereItMayReadWhatIsDenied(t *testing.T) {
+func TestPathRules_SearchThatMayReadADeniedFileIsDenied(t *testing.T) {
 	g := ForClaude(Default(event.Allow), Rules(RuleOptions{Root: "/w", Deny: []string{"Read(/a/*/secret)"}}))
 	for path, want := range map[string]event.Verdict{
 		"/": event.Deny, "/w": event.Deny, "/w/a": event.Deny, "/w/a/x": event.Deny, "/w/a/x/secret": event.Deny, "/w/a/x/secret/y": event.Deny,
@@ -191,7 +191,7 @@ func TestASearchIsDeniedWhereItMayReadWhatIsDenied(t *testing.T) {
 	}
 }
 
-func TestASearchWithoutAPathIsOfTheWorkingDirectory(t *testing.T) {
+func TestPathRules_SearchWithoutAPathIsOfTheWorkingDirectory(t *testing.T) {
 	g := ForClaude(Rules(RuleOptions{Root: "/w", Allow: []string{"Read(/src/**)"}}))
 	cases := []struct {
 		tool, input, dir string
@@ -223,7 +223,7 @@ func TestASearchWithoutAPathIsOfTheWorkingDirectory(t *testing.T) {
 	}
 }
 
-func TestListsTakeTheWorkingDirectoryAsRoot(t *testing.T) {
+func TestPathRules_ListsUseTheWorkingDirectoryAsRoot(t *testing.T) {
 	g := ForClaude(AllowTools("Write(/src/**)"))
 	for dir, want := range map[string]event.Verdict{"/w": event.Allow, "/w/": event.Allow, "/v": event.Deny, "": event.Deny, "/": event.Deny} {
 		if got := g.Decide(fileCall("Write", "/w/src/x"), Facts{Dir: dir}); got.Verdict != want {
@@ -236,7 +236,7 @@ func TestListsTakeTheWorkingDirectoryAsRoot(t *testing.T) {
 	}
 }
 
-func TestReasonsSayWhyNoPathRuleCanMatch(t *testing.T) {
+func TestPathRules_ReasonStatesWhyNoRuleCanMatch(t *testing.T) {
 	const noRoot, noPlace = "set RuleOptions.Root or Facts.Dir", "use an absolute path"
 	allow, deny, top := RuleOptions{Allow: []string{"Write(/src/**)"}}, RuleOptions{Deny: []string{"Write(/src/**)"}}, RuleOptions{Allow: []string{"Write(//src/**)"}}
 	for _, c := range []struct {
@@ -262,7 +262,7 @@ func TestReasonsSayWhyNoPathRuleCanMatch(t *testing.T) {
 	}
 }
 
-func TestPathRulesOnWindows(t *testing.T) {
+func TestPathRules_Windows(t *testing.T) {
 	g := ForClaude(Rules(RuleOptions{Root: `C:\Work`, Allow: []string{"Edit(/src/**)", "Edit(//d/x/**)"}, Deny: []string{"Edit(/src/secret.txt)"}}))
 	for path, want := range map[string]event.Verdict{
 		`C:\Work\src\a.go`:            event.Allow,
@@ -288,7 +288,7 @@ func TestPathRulesOnWindows(t *testing.T) {
 	}
 }
 
-func TestWrongPathRulesAreErrors(t *testing.T) {
+func TestPathRules_InvalidRulesAreErrors(t *testing.T) {
 	for _, rule := range []string{"Write(../x)", "Write(/a/../b)", "Write(/[)", "Write(/{a)", "Write(~/x)", "Write(~you/x)"} {
 		if _, err := New(AllowTools(rule)); err == nil {
 			t.Errorf("%s: got no error", rule)
@@ -329,7 +329,7 @@ func FuzzPaths(f *testing.F) {
 }
 
 // The short way for "dir/**" says what the matching of patterns says.
-func TestATreeIsMatchedAsItsPattern(t *testing.T) {
+func TestPathRules_TreeMatchesAsItsPattern(t *testing.T) {
 	names := []string{"", "src", "src/a", "src/a/b", "srcs", "srcs/a", "sr", "src/.hidden", "a/src", "a/src/b", "src.go", "S", "src a/b"}
 	for _, glob := range []string{"src/**", "a/src/**", "src/a/**", ".git/**", "src a/**"} {
 		var r pathRule

@@ -22,7 +22,7 @@ import (
 	"github.com/drover-agents/drover/tool"
 )
 
-func TestAWritablePathHasOneForm(t *testing.T) {
+func TestWritablePaths_AreNormalised(t *testing.T) {
 	for _, tt := range []struct{ text, want string }{
 		{"src", "src"},
 		{"./src", "src"},
@@ -47,7 +47,7 @@ func TestAWritablePathHasOneForm(t *testing.T) {
 	}
 }
 
-func TestAPathThatIsNoPlaceInTheWorkspaceIsRefused(t *testing.T) {
+func TestWritablePaths_PathOutsideTheWorkspaceIsRefused(t *testing.T) {
 	for _, tt := range []struct{ name, text, want string }{
 		{"empty", "", "names nothing"},
 		{"root", ".", "names nothing"},
@@ -83,7 +83,7 @@ func TestAPathThatIsNoPlaceInTheWorkspaceIsRefused(t *testing.T) {
 	}
 }
 
-func TestEveryWrongPathIsNamed(t *testing.T) {
+func TestWritablePaths_EveryInvalidPathIsNamed(t *testing.T) {
 	_, err := New(FromCapabilities(&Permissions{WritablePaths: []string{"../a", "b", "/c"}, ShellExecute: LevelAllow, Mode: "yolo"}))
 	if err == nil {
 		t.Fatal("got no error")
@@ -96,7 +96,7 @@ func TestEveryWrongPathIsNamed(t *testing.T) {
 }
 
 // What cannot be enforced is refused before anything starts, also if it is that nothing may be written.
-func TestWritablePathsThatWouldNotHoldAreRefused(t *testing.T) {
+func TestWritablePaths_UnenforceablePathsAreRefused(t *testing.T) {
 	for _, paths := range [][]string{{"src"}, {}} {
 		for _, tt := range []struct {
 			name string
@@ -128,7 +128,7 @@ func writers() Policy {
 	return Knows("ours", tool.Tools{saver})
 }
 
-func TestFilesAreWrittenOnlyWhereTheyMayBe(t *testing.T) {
+func TestWritablePaths_WritesElsewhereAreDenied(t *testing.T) {
 	const write, save = "Write", "mcp__ours__save"
 	workspace := Facts{Dir: "/w"}
 	moved := Facts{Dir: "/w/tmp", Workspace: "/w"}
@@ -188,7 +188,7 @@ func TestFilesAreWrittenOnlyWhereTheyMayBe(t *testing.T) {
 	}
 }
 
-func TestWritablePathsOnWindows(t *testing.T) {
+func TestWritablePaths_Windows(t *testing.T) {
 	facts := Facts{Dir: `C:\w`, Workspace: `C:\w`}
 	for input, want := range map[string]event.Verdict{
 		`{"file_path":"C:\\w\\src\\a.go"}`:           event.Allow,
@@ -208,7 +208,7 @@ func TestWritablePathsOnWindows(t *testing.T) {
 
 // Where writing is fine, its level decides; where it is not, no level helps. Nil is everywhere, and
 // empty is nowhere.
-func TestWritablePathsOnlyTakeAway(t *testing.T) {
+func TestWritablePaths_OnlyRestrictTheLevel(t *testing.T) {
 	call := func(path string) event.ToolCall {
 		return event.ToolCall{Name: "Write", Input: json.RawMessage(`{"file_path":"` + path + `"}`)}
 	}
@@ -241,7 +241,7 @@ func TestWritablePathsOnlyTakeAway(t *testing.T) {
 }
 
 // A policy keeps what it was given, whatever becomes of the slice.
-func TestWritablePathsAreCopied(t *testing.T) {
+func TestWritablePaths_AreCopied(t *testing.T) {
 	paths := []string{"./src", "src/"}
 	policy := FromCapabilities(&Permissions{FileWrite: LevelAllow, WritablePaths: paths})
 	if diff := cmp.Diff([]string{"src"}, policy.Permissions.WritablePaths); diff != "" {
@@ -255,7 +255,7 @@ func TestWritablePathsAreCopied(t *testing.T) {
 }
 
 // The target that the engine finds: links in all places, and files that are still to be made.
-func TestLinksAreFollowedBeforePathsAreJudged(t *testing.T) {
+func TestWritablePaths_LinksAreFollowedFirst(t *testing.T) {
 	root, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
@@ -306,7 +306,7 @@ func FuzzWritablePath(f *testing.F) {
 }
 
 // With writable paths nothing passes that would not pass without them, and nothing is written outside.
-func TestWritablePathsNeverGiveMore(t *testing.T) {
+func TestWritablePaths_NeverAllowMore(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		segments := rapid.SliceOfN(rapid.SampledFrom([]string{"src", "docs", "x", "..", ".", "", " ", "~", `\`, "SRC"}), 0, 6)
 		start := rapid.SampledFrom([]string{"", "/", "/w/", "/w/src/", "./"})

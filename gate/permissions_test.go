@@ -99,7 +99,7 @@ func eachTriple(t *testing.T, f func(t *testing.T, p *gate.Permissions, row stri
 	}
 }
 
-func TestEveryTripleOfLevels(t *testing.T) {
+func TestPermissions_EveryTripleOfLevels(t *testing.T) {
 	if len(capabilityTable) != 27 {
 		t.Fatalf("%d rows, want 27", len(capabilityTable))
 	}
@@ -117,7 +117,7 @@ func TestEveryTripleOfLevels(t *testing.T) {
 }
 
 // What was not said is not written, and what was said comes back as it was.
-func TestLevelsAsJSON(t *testing.T) {
+func TestLevel_JSON(t *testing.T) {
 	eachTriple(t, func(t *testing.T, p *gate.Permissions, _ string) {
 		var want []string
 		for _, field := range []struct {
@@ -142,7 +142,7 @@ func TestLevelsAsJSON(t *testing.T) {
 	})
 }
 
-func TestALevelAsText(t *testing.T) {
+func TestLevel_Text(t *testing.T) {
 	for level, want := range map[gate.Level]struct{ shown, text string }{
 		gate.LevelUnset: {"ask", ""}, gate.LevelAsk: {"ask", "ask"}, gate.LevelAllow: {"allow", "allow"}, gate.LevelDeny: {"deny", "deny"},
 	} {
@@ -157,7 +157,7 @@ func TestALevelAsText(t *testing.T) {
 	}
 }
 
-func TestACapabilityReasonNamesToolAndCapability(t *testing.T) {
+func TestFromCapabilities_ReasonNamesToolAndCapability(t *testing.T) {
 	g := gate.ForClaude(ourTools(t), gate.FromCapabilities(&gate.Permissions{FileWrite: gate.LevelDeny, ShellExecute: gate.LevelAllow}))
 	for name, want := range map[string]event.Decision{
 		"Write":             {Reason: "Write needs the capability fileWrite, which the permission policy denies.", Policy: "capabilities"},
@@ -175,7 +175,7 @@ func TestACapabilityReasonNamesToolAndCapability(t *testing.T) {
 }
 
 // An empty policy is a policy: what it leaves out is asked about.
-func TestAnEmptyPolicyAsksAndNoPolicyOverridesNothing(t *testing.T) {
+func TestFromCapabilities_EmptyPermissionsAskAndNilDoesNotDecide(t *testing.T) {
 	var empty gate.Permissions
 	if err := json.Unmarshal([]byte(`{}`), &empty); err != nil {
 		t.Fatal(err)
@@ -199,7 +199,7 @@ func TestAnEmptyPolicyAsksAndNoPolicyOverridesNothing(t *testing.T) {
 	}
 }
 
-func TestModesLeaveTheLevelsAside(t *testing.T) {
+func TestPermissions_AutoAndBypassIgnoreTheLevels(t *testing.T) {
 	for _, row := range capabilityTable {
 		p := levelsOf(t, row.levels)
 		for _, mode := range []gate.Mode{gate.ModeAuto, gate.ModeBypass} {
@@ -235,7 +235,7 @@ func TestPermissions_ModeIsTheDefaultOfLevels(t *testing.T) {
 }
 
 // In auto mode the agent judges, not the gate; bypass gives the capabilities away.
-func TestAutoHasNoOpinionAndBypassHasOne(t *testing.T) {
+func TestPermissions_AutoDoesNotDecideAndBypassAllows(t *testing.T) {
 	for mode, want := range map[gate.Mode]event.Verdict{gate.ModeAuto: event.Deny, gate.ModeBypass: event.Allow} {
 		g := gate.ForClaude(gate.FromCapabilities(&gate.Permissions{Mode: mode}), gate.Default(event.Deny))
 		if got := decide(g, "Write").Verdict; got != want {
@@ -244,7 +244,7 @@ func TestAutoHasNoOpinionAndBypassHasOne(t *testing.T) {
 	}
 }
 
-func TestPermissionsAreCopied(t *testing.T) {
+func TestPermissions_AreCopied(t *testing.T) {
 	p := &gate.Permissions{FileWrite: gate.LevelDeny}
 	g := gate.ForClaude(gate.FromCapabilities(p))
 	*p = gate.Permissions{Mode: gate.ModeBypass}
@@ -256,7 +256,7 @@ func TestPermissionsAreCopied(t *testing.T) {
 	}
 }
 
-func TestPermissionsAsJSON(t *testing.T) {
+func TestPermissions_JSON(t *testing.T) {
 	const text = `{"fileWrite":"allow","shellExecute":"ask","networkAccess":"deny","mode":"auto","writablePaths":["src"]}`
 	var got gate.Permissions
 	if err := json.Unmarshal([]byte(text), &got); err != nil {
@@ -285,7 +285,7 @@ func TestPermissionsAsJSON(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoLevelDenies(t *testing.T) {
+func TestPermissions_InvalidLevelDenies(t *testing.T) {
 	g := gate.ForClaude(gate.FromCapabilities(&gate.Permissions{FileWrite: 7}))
 	if got := decide(g, "Write").Verdict; got != event.Deny {
 		t.Errorf("level 7 gives %s", got)

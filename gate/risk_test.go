@@ -76,7 +76,7 @@ func riskTools(t testing.TB) map[string]gate.Lookup {
 	}
 }
 
-func TestTheRiskMatrixHoldsForToolsOfARegistry(t *testing.T) {
+func TestFromRisk_MatrixForToolsOfARegistry(t *testing.T) {
 	for how, registry := range riskTools(t) {
 		for column, opts := range riskColumns {
 			opts.Registry, opts.Server = registry, "files"
@@ -101,7 +101,7 @@ func checkRisk(t *testing.T, g *gate.Gate, about, name string, column int, want 
 	}
 }
 
-func TestTheRiskMatrixHoldsForListsOfNames(t *testing.T) {
+func TestFromRisk_MatrixForListsOfNames(t *testing.T) {
 	lists := gate.BuiltinLists{
 		ReadOnly:  []string{"readonly", "mutating", "both", "dangerous", "mcp__theirs__look"}, // counts only where no other list has the name
 		Mutating:  []string{"mutating", "both"},
@@ -127,7 +127,7 @@ func TestTheRiskMatrixHoldsForListsOfNames(t *testing.T) {
 // howToAllow ends the denial of a tool of the agent that is not in its catalogue.
 const howToAllow = ". Use another tool. It is not in the catalogue of claude-code; to allow it, the caller names it in Tools, in a rule or in RiskOptions.Builtin."
 
-func TestTheNativeToolsFollowTheirListsOrElseTheCatalogue(t *testing.T) {
+func TestFromRisk_BuiltinListsOverrideTheCatalogue(t *testing.T) {
 	own := declared(t, "Write", tool.ReadOnly)
 	for name, c := range map[string]struct {
 		opts gate.RiskOptions
@@ -158,7 +158,7 @@ func TestTheNativeToolsFollowTheirListsOrElseTheCatalogue(t *testing.T) {
 	}
 }
 
-func TestToolsRegisteredLaterAreSeen(t *testing.T) {
+func TestFromRisk_SeesToolsRegisteredLater(t *testing.T) {
 	registry := tool.MustRegistry(nil, declared(t, "early", tool.ReadOnly))
 	plain := gate.Must(gate.FromRisk(gate.RiskOptions{Registry: registry, ReadOnly: true}))
 	named := gate.Must(gate.FromRisk(gate.RiskOptions{Registry: registry, ReadOnly: true, ToolConfig: func(t *tool.Tool) tool.Presentation {
@@ -204,7 +204,7 @@ type bareLookup struct{}
 
 func (bareLookup) Lookup(string) (*tool.Tool, bool) { return nil, false }
 
-func TestNewNamesNeedAListOfTools(t *testing.T) {
+func TestFromRisk_ToolConfigNeedsAListOfTools(t *testing.T) {
 	_, err := gate.New(gate.FromRisk(gate.RiskOptions{Registry: bareLookup{}, ToolConfig: func(*tool.Tool) tool.Presentation { return tool.Presentation{Name: "x"} }}))
 	if err == nil || !strings.Contains(advice.Text(err), "ToolConfig") {
 		t.Errorf("error %v, want one about ToolConfig", err)
@@ -235,7 +235,7 @@ func TestRisk_FormerNames(t *testing.T) {
 	}
 }
 
-func TestAllowingAToolOfARegistryDoesNotAllocate(t *testing.T) {
+func TestFromRisk_AllowDoesNotAllocate(t *testing.T) {
 	g := gate.ForClaude(gate.FromRisk(gate.RiskOptions{Registry: tool.MustRegistry(nil, declared(t, "read-file", tool.ReadOnly)), ReadOnly: true, AgentTools: true}))
 	for _, name := range []string{"read-file", "mcp__drover__read-file", "Read"} {
 		call := event.ToolCall{ID: "toolu_1", Name: name}

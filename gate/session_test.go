@@ -19,7 +19,7 @@ func set(names ...string) map[string]bool {
 	return m
 }
 
-func TestBlockedTools(t *testing.T) {
+func TestBlockedTools_Decide(t *testing.T) {
 	g := ForClaude(known("ours", "find"), Blocked(), Default(event.Allow))
 	cases := []struct {
 		name    string
@@ -52,7 +52,7 @@ func TestBlockedTools(t *testing.T) {
 	}
 }
 
-func TestAllowedToolsBlockAllOthers(t *testing.T) {
+func TestAllowedTools_BlockAllOthers(t *testing.T) {
 	g := ForClaude(known("ours", "find", "count"), Blocked(), Default(event.Allow))
 	cases := []struct {
 		name    string
@@ -88,7 +88,7 @@ func TestAllowedToolsBlockAllOthers(t *testing.T) {
 	}
 }
 
-func TestRequireBefore(t *testing.T) {
+func TestRequireBefore_Decide(t *testing.T) {
 	g := ForClaude(known("ours", "deploy"), Default(event.Allow), RequireBefore(map[string][]string{
 		"deploy": {"test", "build", "mcp__ci__check"}, "mcp__ours__deploy": {"build", "approve"}, "Write": {"Read"},
 	}))
@@ -121,7 +121,7 @@ func TestRequireBefore(t *testing.T) {
 	}
 }
 
-func TestReadBeforeWrite(t *testing.T) {
+func TestReadBeforeWrite_Decide(t *testing.T) {
 	read := set("/w/a.go", "/real/b.go")
 	cases := []struct {
 		name, tool, input string
@@ -164,7 +164,7 @@ func TestReadBeforeWrite(t *testing.T) {
 	}
 }
 
-func TestReadBeforeWriteWithOtherTools(t *testing.T) {
+func TestReadBeforeWrite_OtherTools(t *testing.T) {
 	g := ForClaude(ReadBeforeWrite(ReadBeforeWriteOptions{WriteTools: []string{"patch", "mcp__fs__write"}}), Default(event.Allow))
 	for name, want := range map[string]event.Verdict{"patch": event.Deny, "mcp__fs__write": event.Deny, "Write": event.Deny, "edit_file": event.Deny, "Read": event.Allow} {
 		if got := g.Decide(event.ToolCall{Name: name, Input: json.RawMessage(`{"path":"/x"}`)}, Facts{}); got.Verdict != want {

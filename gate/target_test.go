@@ -14,7 +14,7 @@ import (
 	"github.com/drover-agents/drover/gate"
 )
 
-func TestFindTargetFollowsLinks(t *testing.T) {
+func TestFindTarget_FollowsLinks(t *testing.T) {
 	root, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
@@ -60,7 +60,7 @@ func TestFindTargetFollowsLinks(t *testing.T) {
 }
 
 // Without a function for facts the engine looks itself: a link out of what is allowed is not allowed.
-func TestTheEngineSeesWhereLinksLead(t *testing.T) {
+func TestEngine_FollowsLinksWithoutFacts(t *testing.T) {
 	root, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
 		t.Fatal(err)

@@ -41,7 +41,7 @@ const (
 	jsonReadOnly = `{"behavior":"deny","message":"Read-only mode: mutating tools disabled."}`
 )
 
-func TestToolGateWithoutDanger(t *testing.T) {
+func TestToolGate_WithoutDangerousTools(t *testing.T) {
 	g := toolGate(t, gate.ToolGateOptions{Registry: fileTools(t), ReadOnly: false, AllowMutation: new(true), AllowDangerous: new(false)})
 	for name, want := range map[string]string{
 		"read-file":              jsonAllow,
@@ -57,7 +57,7 @@ func TestToolGateWithoutDanger(t *testing.T) {
 	}
 }
 
-func TestToolGateForBuiltinTools(t *testing.T) {
+func TestToolGate_BuiltinTools(t *testing.T) {
 	g := toolGate(t, gate.ToolGateOptions{
 		Registry: fileTools(t),
 		ReadOnly: true,
@@ -79,7 +79,7 @@ func TestToolGateForBuiltinTools(t *testing.T) {
 }
 
 // A name in two lists has both risks: Bash is denied though the other risk is allowed.
-func TestToolGateJoinsTheListsOfAName(t *testing.T) {
+func TestToolGate_JoinsTheListsOfAName(t *testing.T) {
 	for want, o := range map[string]gate.ToolGateOptions{
 		"Use --dangerous to allow this tool.":      {AllowDangerous: new(false)},
 		"Use --apply to allow mutating tools.":     {AllowMutation: new(false), AllowDangerous: new(true)},
@@ -94,7 +94,7 @@ func TestToolGateJoinsTheListsOfAName(t *testing.T) {
 }
 
 // What is left out means: not read-only, mutation unless read-only, danger, nothing unknown.
-func TestToolGateDefaults(t *testing.T) {
+func TestToolGate_Defaults(t *testing.T) {
 	settings := map[string]*bool{"nil": nil, "true": new(true), "false": new(false)}
 	for _, ro := range []bool{false, true} {
 		for am, allowMutation := range settings {
@@ -121,7 +121,7 @@ func TestToolGateDefaults(t *testing.T) {
 	}
 }
 
-func TestToolGateTakesTheOtherOptions(t *testing.T) {
+func TestToolGate_OtherOptions(t *testing.T) {
 	g := toolGate(t, gate.ToolGateOptions{
 		Registry: tool.Tools{declared(t, "sum"), declared(t, "write", tool.Mutates)}, Server: "math", ReadOnly: true,
 		ToolConfig: func(t *tool.Tool) tool.Presentation { return tool.Presentation{Name: "custom_" + t.Name} },
@@ -141,7 +141,7 @@ func TestToolGateTakesTheOtherOptions(t *testing.T) {
 	}
 }
 
-func TestToolGateKnowsOnlyWhatItIsTold(t *testing.T) {
+func TestToolGate_DeniesToolsOutsideItsLists(t *testing.T) {
 	g := toolGate(t, gate.ToolGateOptions{Registry: fileTools(t)})
 	for _, name := range []string{"Read", "ToolSearch", "StructuredOutput"} {
 		if got, want := g(name), `{"behavior":"deny","message":"Tool not allowed: `+name+`"}`; got != want {
@@ -150,7 +150,7 @@ func TestToolGateKnowsOnlyWhatItIsTold(t *testing.T) {
 	}
 }
 
-func TestToolGateRefusesWhatIsNoTool(t *testing.T) {
+func TestToolGate_InvalidToolsAreErrors(t *testing.T) {
 	var none *tool.Registry
 	for name, c := range map[string]struct {
 		registry gate.Lookup

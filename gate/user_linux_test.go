@@ -9,6 +9,6 @@ import (
 	"github.com/drover-agents/drover/internal/testkit"
 )
 
-func TestTheGateHoldsForAnOrdinaryUser(t *testing.T) {
-	testkit.RerunAsUser(t, claudetest.CLI(t).Path, "^(TestAMutatingTool|TestTheHookDenies|TestNativeTools|TestAnAskIsAnsweredOnce)")
+func TestCLI_GateAppliesToAnOrdinaryUser(t *testing.T) {
+	testkit.RerunAsUser(t, claudetest.CLI(t).Path, "^(TestCLI_CapabilitiesDecideAboutItsTools|TestCLI_EachCallIsAskedAboutOnce|TestCLI_HookDeniesAToolThatTheCLIAllows|TestCLI_MutatingToolIsDeniedInBypassMode)$")
 }

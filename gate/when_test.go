@@ -9,7 +9,7 @@ import (
 )
 
 // A policy that comes during a run judges from the moment on at which its time has come.
-func TestAPolicyHoldsWhenItSaysSo(t *testing.T) {
+func TestWhen_PolicyAppliesFromItsMoment(t *testing.T) {
 	later := func(p Policy, now *bool) Policy {
 		p.When = func() bool { return *now }
 		return p
@@ -41,7 +41,7 @@ func TestAPolicyHoldsWhenItSaysSo(t *testing.T) {
 
 // A policy whose time comes in the middle of a decision must not allow by its rule what it denies by its
 // judgement: it allows the call neither before nor after.
-func TestAPolicyThatComesDuringADecisionHoldsWholeOrNotAtAll(t *testing.T) {
+func TestWhen_PolicyThatStartsDuringADecisionIsAtomic(t *testing.T) {
 	asked := 0
 	p := DenyTools("x")
 	p.Otherwise = &Otherwise{Verdict: event.Allow}
@@ -54,7 +54,7 @@ func TestAPolicyThatComesDuringADecisionHoldsWholeOrNotAtAll(t *testing.T) {
 	}
 }
 
-func TestAWhenThatPanicsDenies(t *testing.T) {
+func TestWhen_PanicDenies(t *testing.T) {
 	for name, p := range map[string]Policy{"judge": DenyTools("y"), "otherwise": Default(event.Allow)} {
 		t.Run(name, func(t *testing.T) {
 			p.When = func() bool { panic("oh") }

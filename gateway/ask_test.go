@@ -14,7 +14,7 @@ import (
 	"github.com/drover-agents/drover/gateway"
 )
 
-func TestACallIsInspectedAsItStandsInTheRequest(t *testing.T) {
+func TestInspect_GetsTheFieldsOfTheRequest(t *testing.T) {
 	for _, test := range []struct {
 		name, body string
 		want       gateway.Ask
@@ -71,7 +71,7 @@ func TestStream_TwoFieldsCountAsNone(t *testing.T) {
 	}
 }
 
-func TestAnInspectorEndsARunBeforeItCostsAnything(t *testing.T) {
+func TestInspect_ErrorEndsTheRunAtNoCost(t *testing.T) {
 	var sent atomic.Int64
 	upstream := &upstreamFunc{gateway.WireAnthropic, func(*http.Request) (*http.Response, error) {
 		sent.Add(1)

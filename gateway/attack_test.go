@@ -19,7 +19,7 @@ import (
 // These tests are agents that speak with the gateway themselves: the token is in their environment.
 
 // An upstream that says "at once" for ever is not asked for ever.
-func TestAnUpstreamThatAsksForNoWaitIsNotAskedInALoop(t *testing.T) {
+func TestBackOff_ZeroRetryAfterIsNoLoop(t *testing.T) {
 	for _, header := range [][]string{{"Retry-After", "0"}, {"Retry-After-Ms", "0.001"}, {"Retry-After", "Mon, 02 Jan 2006 15:04:05 GMT"}} {
 		synctest.Test(t, func(t *testing.T) {
 			asked := 0
@@ -38,7 +38,7 @@ func TestAnUpstreamThatAsksForNoWaitIsNotAskedInALoop(t *testing.T) {
 }
 
 // What costs nothing has limits of its own. An agent that runs into them disturbs nobody else.
-func TestCountingTokensHoldsNobodyBack(t *testing.T) {
+func TestCountTokens_RefusalDelaysNoOtherRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
 		upstream := &upstreamFunc{gateway.WireAnthropic, func(r *http.Request) (*http.Response, error) {
@@ -60,7 +60,7 @@ func TestCountingTokensHoldsNobodyBack(t *testing.T) {
 }
 
 // An agent that asks and does not read keeps its place in the queue for a while only.
-func TestAnAgentThatDoesNotReadGivesItsPlaceBack(t *testing.T) {
+func TestLane_StuckReaderReturnsItsSlot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
 		g := gateway.New(&gateway.Options{MaxInFlight: 1})
@@ -94,7 +94,7 @@ func TestAnAgentThatDoesNotReadGivesItsPlaceBack(t *testing.T) {
 }
 
 // A run whose calls the upstream refuses over and over holds another's call for ten seconds at most.
-func TestARefusedRunDoesNotHoldAnother(t *testing.T) {
+func TestBackOff_RefusedRunDelaysOthersTenSecondsAtMost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		upstream := &upstreamFunc{gateway.WireAnthropic, func(r *http.Request) (*http.Response, error) {
 			if r.Header.Get("X-Run") == "refused" {
@@ -123,7 +123,7 @@ func TestARefusedRunDoesNotHoldAnother(t *testing.T) {
 }
 
 // A run whose answers do not end leaves places for the calls of others.
-func TestABusyRunLeavesPlacesToOthers(t *testing.T) {
+func TestLane_BusyRunLeavesSlotsToOthers(t *testing.T) {
 	for _, inFlight := range []int{2, 4, 16} {
 		synctest.Test(t, func(t *testing.T) {
 			g := gateway.New(&gateway.Options{MaxInFlight: inFlight})
@@ -145,7 +145,7 @@ func TestABusyRunLeavesPlacesToOthers(t *testing.T) {
 	}
 }
 
-func TestAnAgentHasOnlySoManyConnections(t *testing.T) {
+func TestRun_ConnectionsAreLimited(t *testing.T) {
 	const most = 256
 	var events recorder
 	run, url := serve(t, gateway.New(nil), gateway.RunOptions{Upstream: whole(gateway.WireAnthropic), Emit: events.emit})
@@ -185,7 +185,7 @@ func TestAnAgentHasOnlySoManyConnections(t *testing.T) {
 	}
 }
 
-func TestLargeHeadersAreRefused(t *testing.T) {
+func TestRun_LargeHeadersAreRefused(t *testing.T) {
 	run, url := serve(t, gateway.New(nil), gateway.RunOptions{Upstream: whole(gateway.WireAnthropic)})
 	for size, want := range map[int]int{32 << 10: http.StatusOK, 128 << 10: http.StatusRequestHeaderFieldsTooLarge} {
 		req, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, url+"/v1/messages", strings.NewReader(question))
@@ -203,7 +203,7 @@ func TestLargeHeadersAreRefused(t *testing.T) {
 }
 
 // The name of a model is judged whole and kept in part: it may be as long as a header.
-func TestALongNameOfAModel(t *testing.T) {
+func TestModelName_LongIsCheckedWholeAndStoredShort(t *testing.T) {
 	prefix := "arn:aws:bedrock:"
 	name := prefix + strings.Repeat("x", 128-len(prefix)-len("/anthropic.claude-opus-4-5")) + "/anthropic.claude-opus-4-5"
 	run := open(t, gateway.New(nil), gateway.RunOptions{Upstream: whole(gateway.WireAnthropic), Models: []string{"claude-opus-4-5"}})
@@ -230,7 +230,7 @@ func TestALongNameOfAModel(t *testing.T) {
 }
 
 // No figure makes money come back.
-func TestEnormousFiguresStayEnormous(t *testing.T) {
+func TestUsage_HugeFiguresDoNotOverflow(t *testing.T) {
 	body := `{"type":"message","model":"claude-opus-4-5","usage":{"input_tokens":1e300,"output_tokens":1e300,"cache_read_input_tokens":1e300,"server_tool_use":{"web_search_requests":1e300}}}`
 	upstream := &upstreamFunc{gateway.WireAnthropic, func(*http.Request) (*http.Response, error) {
 		return answerWith(http.StatusOK, "application/json", body), nil

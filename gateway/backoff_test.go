@@ -41,7 +41,7 @@ func (b *busy) upstream() *upstreamFunc {
 	}}
 }
 
-func TestABusyUpstreamIsGivenTheTimeItAsksFor(t *testing.T) {
+func TestBackOff_WaitsAsLongAsTheUpstreamAsks(t *testing.T) {
 	cases := []struct {
 		name        string
 		status      int
@@ -86,7 +86,7 @@ func TestABusyUpstreamIsGivenTheTimeItAsksFor(t *testing.T) {
 	}
 }
 
-func TestAnUpstreamThatStaysBusyIsPassedOnUnchanged(t *testing.T) {
+func TestBackOff_LastRefusalIsPassedUnchanged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &busy{}
 		for i := range 100 {
@@ -104,7 +104,7 @@ func TestAnUpstreamThatStaysBusyIsPassedOnUnchanged(t *testing.T) {
 	})
 }
 
-func TestALongWaitIsTheAgentsAffair(t *testing.T) {
+func TestBackOff_LongWaitIsPassedToTheAgent(t *testing.T) {
 	cases := []struct{ name, header, value string }{
 		{"longer than anybody waits", "Retry-After", "3600"},
 		{"told not to", "X-Should-Retry", "false"},
@@ -126,7 +126,7 @@ func TestALongWaitIsTheAgentsAffair(t *testing.T) {
 }
 
 // An upstream that refuses calls of one run may refuse them for what they are. The others wait for a moment.
-func TestOneRunThatIsHeldBackHoldsBackTheOthers(t *testing.T) {
+func TestBackOff_RefusalOfOneRunDelaysOthersBriefly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &busy{answers: []*http.Response{answerWith(429, "application/json", `{}`, "Retry-After", "10")}}
 		g, upstream := gateway.New(nil), b.upstream()
@@ -143,7 +143,7 @@ func TestOneRunThatIsHeldBackHoldsBackTheOthers(t *testing.T) {
 	})
 }
 
-func TestWhoWaitsIsEndedByTheLimit(t *testing.T) {
+func TestBackOff_DeadlineEndsTheWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &busy{answers: []*http.Response{answerWith(429, "application/json", `{}`, "Retry-After", "60")}}
 		tracker := guard.NewTracker(guard.Budget{Deadline: guard.FromNow(5 * time.Second)})
@@ -155,7 +155,7 @@ func TestWhoWaitsIsEndedByTheLimit(t *testing.T) {
 	})
 }
 
-func TestWhoHasGoneWaitsNoMore(t *testing.T) {
+func TestBackOff_ClientThatLeavesStopsTheWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &busy{answers: []*http.Response{answerWith(429, "application/json", `{}`, "Retry-After", "60")}}
 		run := open(t, gateway.New(nil), gateway.RunOptions{Upstream: b.upstream()})
@@ -193,7 +193,7 @@ func (s *slow) upstream() *upstreamFunc {
 	}}
 }
 
-func TestABusyRunDoesNotStarveAnother(t *testing.T) {
+func TestLane_BusyRunDoesNotStarveAnother(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &slow{}
 		g, upstream := gateway.New(&gateway.Options{MaxInFlight: 2}), s.upstream()

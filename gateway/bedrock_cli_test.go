@@ -62,7 +62,7 @@ func bedrock(calls *atomic.Int64) *upstreamFunc {
 	}}
 }
 
-func TestTheCLISpeaksWithBedrockThroughTheGateway(t *testing.T) {
+func TestCLI_UsesBedrockThroughTheGateway(t *testing.T) {
 	cases := []struct {
 		name   string
 		budget guard.Budget

@@ -16,7 +16,7 @@ import (
 func withField(field string) string { return `{"model":"claude-opus-4-5",` + field + `}` }
 
 // Fields that change the price in a way that the table does not know are refused where a budget is in dollars.
-func TestFieldsThatChangeThePriceAreRefusedUnderABudgetInDollars(t *testing.T) {
+func TestBody_UnpricedFieldsAreRefusedUnderADollarBudget(t *testing.T) {
 	cases := map[string]bool{ // whether it passes
 		`"speed":"fast"`: false, `"speed":"standard"`: true, `"speed":null`: true, `"Speed":"fast"`: false, `"sp\u0065ed":"fast"`: false, `"speed":"standard","speed":"fast"`: false,
 		`"speed":{"x":1}`: false, `"service_tier":"priority"`: false, `"service_tier":"flex"`: false, `"service_tier":"standard_only"`: true, `"service_tier":"auto"`: true,
@@ -41,7 +41,7 @@ func TestFieldsThatChangeThePriceAreRefusedUnderABudgetInDollars(t *testing.T) {
 	}
 }
 
-func TestHeadersOfBedrockThatChangeThePriceAreRefused(t *testing.T) {
+func TestBedrock_HeadersThatChangeThePriceAreRefused(t *testing.T) {
 	for header, want := range map[string]int{
 		"X-Amzn-Bedrock-Performanceconfig-Latency: optimized": 403, "X-Amzn-Bedrock-Performanceconfig-Latency: standard": 200, "X-Amzn-Bedrock-Service-Tier: priority": 403,
 		"X_Amzn_Bedrock_Service_Tier: flex": 403, "X-Amzn-Bedrock-Guardrailidentifier: g": 403, "X-Amzn-Bedrock-Trace: ENABLED": 200,
@@ -58,7 +58,7 @@ func TestHeadersOfBedrockThatChangeThePriceAreRefused(t *testing.T) {
 }
 
 // The API has a network. A run that has none does not get it by way of the API.
-func TestWhatTheAPIWouldReachForIsRefused(t *testing.T) {
+func TestRemote_NetworkUseByTheAPIIsRefused(t *testing.T) {
 	block := func(b string) string { return fmt.Sprintf(`"messages":[{"role":"user","content":[%s]}]`, b) }
 	image := `{"type":"image","source":{"type":"url","url":"https://%s/a.png?secret"}}`
 	cases := []struct {

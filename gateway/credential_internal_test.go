@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-func TestTheKeyOfAHelperIsKeptForFiveMinutes(t *testing.T) {
+func TestKeyFrom_KeepsTheKeyForFiveMinutes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		asked := 0
 		c := KeyFrom(func(context.Context) (string, error) {

@@ -26,7 +26,7 @@ import (
 
 const planted = "sk-ant-planted-secret-0123456789"
 
-func TestACredentialNeverPrintsItsSecret(t *testing.T) {
+func TestCredential_NeverPrintsItsSecret(t *testing.T) {
 	credentials := map[string]gateway.Credential{
 		"key": gateway.APIKey(planted), "bearer": gateway.BearerToken(planted), "oauth": gateway.OAuthToken(planted),
 		"command": gateway.KeyCommand("echo " + planted),
@@ -53,7 +53,7 @@ func TestACredentialNeverPrintsItsSecret(t *testing.T) {
 	}
 }
 
-func TestTheCredentialGoesWhereItBelongs(t *testing.T) {
+func TestCredential_SetsTheRightHeaders(t *testing.T) {
 	cases := []struct {
 		name       string
 		credential gateway.Credential
@@ -101,7 +101,7 @@ func counting(n *int) gateway.Credential {
 	})
 }
 
-func TestAKeyThatIsRefusedIsAskedForAgain(t *testing.T) {
+func TestKeyFrom_RefusedKeyIsRequestedAgain(t *testing.T) {
 	var asked int
 	var bodies []string
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -124,7 +124,7 @@ func TestAKeyThatIsRefusedIsAskedForAgain(t *testing.T) {
 	}
 }
 
-func TestAKeyCommand(t *testing.T) {
+func TestKeyCommand_OutputIsTheKey(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("the command is one of a Unix shell")
 	}
@@ -174,7 +174,7 @@ func TestAKeyCommand(t *testing.T) {
 }
 
 // An upstream that fails in every way it can does not tell the key.
-func TestNoErrorHoldsTheKey(t *testing.T) {
+func TestCredential_NoErrorContainsTheKey(t *testing.T) {
 	closed := httptest.NewServer(http.NotFoundHandler())
 	closed.Close()
 	failing := &upstreamFunc{gateway.WireAnthropic, func(*http.Request) (*http.Response, error) {
@@ -204,7 +204,7 @@ func TestNoErrorHoldsTheKey(t *testing.T) {
 	}
 }
 
-func TestAddressesOfUpstreams(t *testing.T) {
+func TestEndpoint_Addresses(t *testing.T) {
 	cases := []struct{ address, name string }{
 		{"https://example.test", "https://example.test"},
 		{"https://example.test/anthropic/", "https://example.test/anthropic"},
@@ -233,7 +233,7 @@ func TestAddressesOfUpstreams(t *testing.T) {
 
 // An upstream that repeats what it was sent, as servers do that report errors, does not give the credential to
 // the cell.
-func TestAnUpstreamThatEchoesDoesNotGiveTheCredentialAway(t *testing.T) {
+func TestCredential_EchoingUpstreamDoesNotLeakIt(t *testing.T) {
 	for name, c := range map[string]gateway.Credential{
 		"key": gateway.APIKey(planted), "bearer": gateway.BearerToken(planted), "oauth": gateway.OAuthToken(planted),
 		"helper": gateway.KeyFrom(func(context.Context) (string, error) { return planted, nil }),

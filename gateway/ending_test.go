@@ -184,7 +184,7 @@ func (u *endingUpstream) call(run *Run) (status int) {
 
 // Whatever ends a call, at whichever byte: what the model had read and written until then is charged, and no
 // more than the longest answer.
-func TestEveryEndOfACallIsCharged(t *testing.T) {
+func TestUsage_EveryEndOfACallIsCharged(t *testing.T) {
 	for name, form := range endingCalls() {
 		for _, way := range endings {
 			t.Run(name+"/"+way, func(t *testing.T) {
@@ -219,7 +219,7 @@ func TestEveryEndOfACallIsCharged(t *testing.T) {
 }
 
 // However calls are ended, less is consumed than the limit and one answer for each that may be in flight.
-func TestABudgetHoldsHoweverCallsEnd(t *testing.T) {
+func TestBudget_HoldsForEveryEndOfACall(t *testing.T) {
 	forms := endingCalls()
 	rapid.Check(t, func(rt *rapid.T) {
 		form := forms[rapid.SampledFrom([]string{"server-sent events", "frames of AWS", "JSON", "JSON of Bedrock"}).Draw(rt, "form")]

@@ -21,7 +21,7 @@ import (
 var update = flag.Bool("update", false, "rewrite the golden files")
 
 // The JSON of events is read by others: names and types stay.
-func TestEventsAsJSON(t *testing.T) {
+func TestEvents_AsJSON(t *testing.T) {
 	payloads := []event.Payload{
 		gateway.ModelCall{
 			Operation: "messages", Model: "claude-opus-4-5", Agent: "main", Status: 200, Streamed: true,
@@ -54,12 +54,12 @@ func TestEventsAsJSON(t *testing.T) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(string(want), got.String()); diff != "" {
-		t.Errorf("(-want +got)\n%s\n  next: go test ./gateway -run TestEventsAsJSON -update, if the change is meant", diff)
+		t.Errorf("(-want +got)\n%s\n  next: go test ./gateway -run TestEvents_AsJSON -update, if the change is meant", diff)
 	}
 }
 
 // An agent that goes on and on fills nobody's disk.
-func TestRefusalsAreToldUpToANumber(t *testing.T) {
+func TestEvents_RefusalsAreLimited(t *testing.T) {
 	var events recorder
 	run := open(t, gateway.New(nil), gateway.RunOptions{Upstream: whole(gateway.WireAnthropic), Emit: events.emit})
 	for range 1100 {
@@ -71,7 +71,7 @@ func TestRefusalsAreToldUpToANumber(t *testing.T) {
 }
 
 // What is counted by model and by agent adds up.
-func TestUsageByModelAndAgent(t *testing.T) {
+func TestUsage_ByModelAndAgent(t *testing.T) {
 	run := open(t, gateway.New(nil), gateway.RunOptions{Upstream: whole(gateway.WireAnthropic)})
 	postAs := func(agent string) {
 		req := httptest.NewRequest(http.MethodPost, "/v1/messages", strings.NewReader(question))

@@ -74,7 +74,7 @@ func assertBilling(t *testing.T, body, reason string) {
 	}
 }
 
-func TestALimitEndsAnAnswerInTheMiddle(t *testing.T) {
+func TestLimit_EndsAnAnswerInTheMiddle(t *testing.T) {
 	cases := []struct {
 		name   string
 		budget guard.Budget
@@ -122,7 +122,7 @@ func TestALimitEndsAnAnswerInTheMiddle(t *testing.T) {
 }
 
 // Whatever ends a run that waits for the next word ends the answer at once.
-func TestASilentAnswerIsEnded(t *testing.T) {
+func TestLimit_EndsASilentAnswer(t *testing.T) {
 	outside := advice.Wrap(errors.New("the disk is full"), "buy one")
 	cases := []struct {
 		name  string
@@ -162,7 +162,7 @@ func TestASilentAnswerIsEnded(t *testing.T) {
 	}
 }
 
-func TestADeadlineEndsAnAnswerWhileNothingComes(t *testing.T) {
+func TestLimit_DeadlineEndsASilentAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var events recorder
 		upstream := streaming(func(w io.Writer) { io.WriteString(w, messageStart(1)); time.Sleep(time.Hour) })
@@ -180,7 +180,7 @@ func TestADeadlineEndsAnAnswerWhileNothingComes(t *testing.T) {
 }
 
 // What the model has reported the end of is paid for and complete; only its farewell follows.
-func TestAnAnswerWhoseEndIsReportedIsNotCut(t *testing.T) {
+func TestLimit_CompleteAnswerIsNotCut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		upstream := streaming(func(w io.Writer) {
 			for _, piece := range []string{messageStart(10), delta, messageEnd(90), messageStop} {
@@ -198,7 +198,7 @@ func TestAnAnswerWhoseEndIsReportedIsNotCut(t *testing.T) {
 	})
 }
 
-func TestAStreamOfBedrockEndsWithAnException(t *testing.T) {
+func TestLimit_BedrockStreamEndsWithAnException(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		upstream := streaming(func(io.Writer) { time.Sleep(time.Hour) })
 		do := upstream.do
@@ -225,7 +225,7 @@ func TestAStreamOfBedrockEndsWithAnException(t *testing.T) {
 }
 
 // Of any number of runs exactly as many requests go out as the budget has; the last one is not cut.
-func TestTheNumberOfRequestsIsExact(t *testing.T) {
+func TestBudget_RequestsAreExact(t *testing.T) {
 	const allowed, runs = 7, 5
 	var asked atomic.Int64
 	upstream := &upstreamFunc{gateway.WireAnthropic, func(*http.Request) (*http.Response, error) {
@@ -255,7 +255,7 @@ func TestTheNumberOfRequestsIsExact(t *testing.T) {
 // Many runs share a budget. No call begins once it is spent, and those under way then report at most
 // their own usage, so that less is consumed than the limit and one answer for each that may be in
 // flight.
-func TestASharedBudgetHoldsUnderConcurrency(t *testing.T) {
+func TestBudget_SharedHoldsUnderConcurrency(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		limit := int64(rapid.IntRange(1, 500).Draw(t, "limit"))
 		inFlight := rapid.IntRange(1, 8).Draw(t, "in flight")
@@ -296,7 +296,7 @@ func TestASharedBudgetHoldsUnderConcurrency(t *testing.T) {
 	})
 }
 
-func TestARunWithABudgetThatMakesNoSenseIsNotOpened(t *testing.T) {
+func TestOpen_InvalidBudgetIsRefused(t *testing.T) {
 	_, err := gateway.New(nil).Open(gateway.RunOptions{
 		Upstream: whole(gateway.WireAnthropic), Trackers: []*guard.Tracker{guard.NewTracker(guard.Budget{MaxRequests: -1})},
 	})

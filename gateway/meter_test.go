@@ -102,7 +102,7 @@ func TestMeter_ChosenByTheWire(t *testing.T) {
 
 // However an answer is cut into pieces, the same is read, and the places where it may be cut are the
 // same.
-func TestAnyPiecesGiveTheSameCount(t *testing.T) {
+func TestMeter_AnyChunksGiveTheSameCount(t *testing.T) {
 	for _, tc := range meteredAnswers {
 		t.Run(tc.name, func(t *testing.T) {
 			wantPlaces := boundaries(newMeter(tc.wire, tc.contentType), tc.body, func(int) int { return 1 })
@@ -141,7 +141,7 @@ func boundaries(m Meter, body []byte, size func(left int) int) map[int]bool {
 	return places
 }
 
-func TestAStreamThatWasCutCountsWhatItReported(t *testing.T) {
+func TestMeter_CutStreamCountsItsReports(t *testing.T) {
 	m := newMeter(WireAnthropic, "text/event-stream")
 	m.Feed(sseOf(streamEvents[:3], "\n"))
 	got := m.Reading()
@@ -153,7 +153,7 @@ func TestAStreamThatWasCutCountsWhatItReported(t *testing.T) {
 	}
 }
 
-func TestOddUsageSpoilsNothing(t *testing.T) {
+func TestMeter_OddUsage(t *testing.T) {
 	cases := []struct {
 		name, event string
 		want        Tokens
@@ -188,7 +188,7 @@ func TestOddUsageSpoilsNothing(t *testing.T) {
 	}
 }
 
-func TestLaterFiguresReplaceEarlierOnes(t *testing.T) {
+func TestMeter_LaterFiguresReplaceEarlierOnes(t *testing.T) {
 	m := newMeter(WireAnthropic, "text/event-stream")
 	m.Feed(sseOf([]string{
 		`{"type":"message_start","message":{"usage":{"input_tokens":10,"cache_creation_input_tokens":8,"output_tokens":3}}}`,
@@ -199,7 +199,7 @@ func TestLaterFiguresReplaceEarlierOnes(t *testing.T) {
 	}
 }
 
-func TestAnExceptionFrameIsRead(t *testing.T) {
+func TestMeter_ReadsAnExceptionFrame(t *testing.T) {
 	m := newMeter(WireBedrock, "application/vnd.amazon.eventstream")
 	m.Feed(bedrockErrorEvent(402, "spent"))
 	if got := m.Reading().Error; got != bedrockException {
@@ -207,7 +207,7 @@ func TestAnExceptionFrameIsRead(t *testing.T) {
 	}
 }
 
-func TestASpoiledFrameEndsTheCount(t *testing.T) {
+func TestMeter_CorruptFrameEndsTheCount(t *testing.T) {
 	frames := framesOf(streamEvents)
 	first := len(chunkFrame(streamEvents[0]))
 	frames[first+2] ^= 1 // the length of the second frame

@@ -9,7 +9,7 @@ import (
 	"github.com/drover-agents/drover/gateway"
 )
 
-func TestOneNameForAModel(t *testing.T) {
+func TestCanonicalModel_OneNameForAModel(t *testing.T) {
 	cases := map[string]string{
 		"claude-sonnet-4-5":                                "claude-sonnet-4-5",
 		"claude-sonnet-4-5-20250929":                       "claude-sonnet-4-5",
@@ -41,7 +41,7 @@ func TestOneNameForAModel(t *testing.T) {
 	}
 }
 
-func TestPricesAreCountedExactly(t *testing.T) {
+func TestPrices_AreExact(t *testing.T) {
 	tokens := gateway.Tokens{Input: 1_000_001, CacheRead: 333, CacheWrite5m: 77, CacheWrite1h: 11, Output: 13, Thinking: 5, WebSearches: 3}
 	cases := []struct {
 		model  string
@@ -66,7 +66,7 @@ func TestPricesAreCountedExactly(t *testing.T) {
 	}
 }
 
-func TestTheBuiltinPricesSayWhereTheyComeFrom(t *testing.T) {
+func TestBuiltinPrices_HaveSourcesAndADate(t *testing.T) {
 	p := gateway.BuiltinPrices()
 	if _, err := time.Parse(time.DateOnly, p.Date); err != nil {
 		t.Errorf("the date: %v", err)
@@ -87,7 +87,7 @@ func TestTheBuiltinPricesSayWhereTheyComeFrom(t *testing.T) {
 	}
 }
 
-func TestPricesThatMakeNoSenseAreNotRead(t *testing.T) {
+func TestParsePrices_RefusesInvalidPrices(t *testing.T) {
 	for name, text := range map[string]string{
 		"no JSON":           `{`,
 		"too many decimals": `{"models":{"m":{"input":0.00001}}}`,

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-func TestAHeldLaneHoldsNobodyBeyondHisPatience(t *testing.T) {
+func TestLane_HoldEndsWithThePatienceOfACall(t *testing.T) {
 	cases := []struct {
 		name             string
 		patience         time.Duration
@@ -40,7 +40,7 @@ func TestAHeldLaneHoldsNobodyBeyondHisPatience(t *testing.T) {
 }
 
 // Who waits already when the lane is held has his whole patience from then on.
-func TestAHoldIsFeltByThoseWhoWait(t *testing.T) {
+func TestLane_HoldDelaysWaitingCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, run, other := newLane(1), &Run{}, &Run{}
 		if _, err := l.acquire(t.Context(), other, 0); err != nil {
@@ -58,7 +58,7 @@ func TestAHoldIsFeltByThoseWhoWait(t *testing.T) {
 	})
 }
 
-func TestWhoGivesUpLeavesHisPlace(t *testing.T) {
+func TestLane_AbandonedTicketReturnsItsSlot(t *testing.T) {
 	l, run := newLane(1), &Run{}
 	first, second := &ticket{ready: make(chan struct{})}, &ticket{ready: make(chan struct{})}
 	l.enqueueLocked(run, first)
@@ -86,7 +86,7 @@ func (*idle) Wire() *Wire                                     { return WireAnthr
 func (*idle) RoundTrip(*http.Request) (*http.Response, error) { return nil, http.ErrNotSupported }
 func (u *idle) CloseIdleConnections()                         { u.closed++ }
 
-func TestTheLastRunClosesIdleConnections(t *testing.T) {
+func TestGateway_LastRunClosesIdleConnections(t *testing.T) {
 	u, g := new(idle), New(nil)
 	var runs []*Run
 	for range 2 {

@@ -15,7 +15,7 @@ import (
 
 // An upstream that cannot be reached is reported with what refused, to the agent and in the event, and costs
 // nothing.
-func TestUnreachableUpstreamSaysWhatRefused(t *testing.T) {
+func TestUpstream_UnreachableIsReportedWithItsError(t *testing.T) {
 	closed, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -73,7 +73,7 @@ func TestUnreachableUpstreamSaysWhatRefused(t *testing.T) {
 
 // What the upstream refuses keeps its meaning: status and body pass, and the event has the API's name for it, also
 // if the answer has none.
-func TestRefusalsOfTheUpstreamKeepTheirMeaning(t *testing.T) {
+func TestUpstream_RefusalsKeepStatusAndBody(t *testing.T) {
 	for _, tc := range []struct {
 		name, kind, text string
 		status, want     int

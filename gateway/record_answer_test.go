@@ -15,7 +15,7 @@ import (
 	_ "github.com/drover-agents/drover/internal/testkit"
 )
 
-func TestSpreadKeepsTheNewTextWhole(t *testing.T) {
+func TestSpread_KeepsTheNewTextWhole(t *testing.T) {
 	for _, tc := range []struct {
 		name   string
 		pieces []string
@@ -65,7 +65,7 @@ func textEvent(text string) string {
 }
 
 // In a Bedrock stream the text is inside of base64, where no expression would find it.
-func TestFramesAreMaskedAndStayFrames(t *testing.T) {
+func TestRecorder_MaskedFramesStayFrames(t *testing.T) {
 	mask := masker{safetext.NewRedactor("planted-secret"), nil}
 	in := frames(7, `{"type":"message_start"}`, textEvent("it is sk-an"), textEvent("t-abcdefghijkl, or plan"), textEvent("ted-secret."))
 	out := rewriteAnswer(WireBedrock, eventStreamType, in, mask.rewrite)
@@ -94,7 +94,7 @@ func TestFramesAreMaskedAndStayFrames(t *testing.T) {
 	}
 }
 
-func TestAnErrorFrameIsMasked(t *testing.T) {
+func TestRecorder_ErrorFrameIsMasked(t *testing.T) {
 	whole := newFrame(nil, []byte(`{"message":"bad key sk-ant-abcdefghijkl"}`))
 	out := rewriteAnswer(WireBedrock, eventStreamType, []chunk{newChunk(0, whole)}, masker{}.rewrite)
 	got := out[0].bytes()
@@ -104,7 +104,7 @@ func TestAnErrorFrameIsMasked(t *testing.T) {
 }
 
 // Masking runs on a goroutine of its own, where a panic would end the program.
-func TestAnOddEventIsMaskedToo(t *testing.T) {
+func TestRecorder_MalformedEventIsMasked(t *testing.T) {
 	const secret = "sk-ant-abcdefghijkl"
 	for name, data := range map[string]string{
 		"other spelling":      `{"type":"content_block_delta","index":0,"DELTA":{"text":"` + secret + `"}}`,
@@ -134,7 +134,7 @@ func TestAnOddEventIsMaskedToo(t *testing.T) {
 	}
 }
 
-func TestEventsAreCutOutWhereverTheirBytesAre(t *testing.T) {
+func TestSplitAnswer_EventsOverAnyChunks(t *testing.T) {
 	const stream = "data: 1\n\ndata: 2\r\n\r\nevent: x\ndata: 3\n\n: rest"
 	want := []string{"data: 1\n\n", "data: 2\r\n\r\n", "event: x\ndata: 3\n\n", ": rest"}
 	for size := 1; size <= len(stream); size++ {
@@ -152,7 +152,7 @@ func TestEventsAreCutOutWhereverTheirBytesAre(t *testing.T) {
 	}
 }
 
-func TestMaskingIsDoneOnce(t *testing.T) {
+func TestMasker_IsIdempotent(t *testing.T) {
 	mask := masker{safetext.NewRedactor("planted-secret"), nil}
 	for _, body := range []string{
 		`{"a":"planted-secret","password":"hunter2222","k":["AKIAABCDEFGHIJKLMNOP"],"planted-secret":1}`,

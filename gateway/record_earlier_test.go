@@ -56,7 +56,7 @@ func askEarlier(run *gateway.Run, body, dir string) *httptest.ResponseRecorder {
 }
 
 // A recording that earlier code has made of a run opens and replays.
-func TestARecordingOfEarlierCodeReplays(t *testing.T) {
+func TestReplay_RecordingOfEarlierCode(t *testing.T) {
 	if *recordEarlier != "" {
 		recorder, err := gateway.Record(&upstreamFunc{gateway.WireAnthropic, earlierAnswer}, *recordEarlier,
 			gateway.RecordOptions{Folders: gateway.Folders{Dir: "/home/ann/work", Home: "/home/ann"}})

@@ -31,7 +31,7 @@ func askUpstream(up gateway.Upstream, question string) string {
 func ExampleRecord() {
 	dir, err := os.MkdirTemp("", "drover-example-")
 	if err != nil {
-		fmt.Println(advice.Text(err))
+		fmt.Println(err)
 		return
 	}
 	defer os.RemoveAll(dir)
@@ -39,7 +39,7 @@ func ExampleRecord() {
 
 	recorder, err := gateway.Record(says("text/plain", "Seven."), path, gateway.RecordOptions{})
 	if err != nil {
-		fmt.Println(advice.Text(err))
+		fmt.Println(err)
 		return
 	}
 	fmt.Println(askUpstream(recorder, "Which version?"))
@@ -49,7 +49,7 @@ func ExampleRecord() {
 
 	player, err := gateway.Replay(path, gateway.ReplayOptions{})
 	if err != nil {
-		fmt.Println(advice.Text(err))
+		fmt.Println(err)
 		return
 	}
 	fmt.Println(askUpstream(player, "Which version?"))
@@ -62,14 +62,14 @@ func ExampleRecord() {
 func ExampleReplay() {
 	player, err := gateway.Replay("testdata/recording.v1.jsonl", gateway.ReplayOptions{Folders: gateway.Folders{Dir: "/srv/work"}})
 	if err != nil {
-		fmt.Println(advice.Text(err))
+		fmt.Println(err)
 		return
 	}
 	req := httptest.NewRequest(http.MethodPost, "/v1/messages?beta=true",
 		strings.NewReader(`{"messages":[{"role":"user","content":"remove /srv/work"}],"stream":true}`))
 	resp, err := player.RoundTrip(req)
 	if err != nil {
-		fmt.Println(advice.Text(err))
+		fmt.Println(err)
 		return
 	}
 	defer resp.Body.Close()

@@ -45,7 +45,7 @@ func goldenAnswer(req *http.Request) (*http.Response, error) {
 
 // The writer must keep to the format. Version 1 wrote the golden file. After a change of the writer, this
 // package must still read it, or the version rises.
-func TestTheFormatOfRecordings(t *testing.T) {
+func TestRecorder_FormatIsStable(t *testing.T) {
 	r, path := recordTo(t, answerFunc(goldenAnswer), gateway.RecordOptions{Folders: gateway.Folders{Dir: "/home/ann/work", Home: "/home/ann"}})
 	for _, req := range goldenRequests("/home/ann/work") {
 		exchangeWith(t, r, req)
@@ -80,7 +80,7 @@ func TestTheFormatOfRecordings(t *testing.T) {
 	}
 }
 
-func TestTheGoldenRecordingReplays(t *testing.T) {
+func TestReplay_GoldenRecording(t *testing.T) {
 	p := replayFrom(t, goldenRecording, gateway.ReplayOptions{Folders: gateway.Folders{Dir: "/srv/x"}})
 	requests := goldenRequests("/srv/x")
 	if got := exchangeWith(t, p, requests[0]); got != "" {

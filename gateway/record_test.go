@@ -89,7 +89,7 @@ func deltas(field string, pieces ...string) string {
 	return b.String()
 }
 
-func TestARecordingHoldsNoSecret(t *testing.T) {
+func TestRecorder_StoresNoSecret(t *testing.T) {
 	defer goleak.VerifyNone(t)
 	const known, key, cloud, forge = "hunter22-known", "sk-ant-api03-abcdefghijkl", "AKIAABCDEFGHIJKLMNOP", "ghp_abcdefghijklmnopqrstuvwxyz12"
 	secrets := []string{known, key, cloud, forge, "plantedheader", "plantedcookie", "plantedpassword"}
@@ -124,7 +124,7 @@ func TestARecordingHoldsNoSecret(t *testing.T) {
 	}
 }
 
-func TestTextAroundASecretStays(t *testing.T) {
+func TestRecorder_TextAroundASecretStays(t *testing.T) {
 	r, path := recordTo(t, says("text/event-stream", deltas("text", "it is sk-a", "nt-abcdefgh", " or so")), gateway.RecordOptions{})
 	exchangeWith(t, r, messageRequest(t, `{"a":"not secret","n":12345678901234567890}`))
 	line := recordedLines(t, r, path)[0]
@@ -135,7 +135,7 @@ func TestTextAroundASecretStays(t *testing.T) {
 	}
 }
 
-func TestTheFileIsNewAndPrivate(t *testing.T) {
+func TestRecorder_FileIsNewAndPrivate(t *testing.T) {
 	r, path := recordTo(t, says("text/plain", ""), gateway.RecordOptions{})
 	if info, err := os.Stat(path); err != nil || runtime.GOOS != "windows" && info.Mode().Perm() != 0o600 {
 		t.Errorf("got mode %v (%v), want 0600", info.Mode(), err)
@@ -156,7 +156,7 @@ func TestTheFileIsNewAndPrivate(t *testing.T) {
 }
 
 // Each event must arrive before the next one is made.
-func TestAnswersPassUnbuffered(t *testing.T) {
+func TestRecorder_AnswersPassUnbuffered(t *testing.T) {
 	defer goleak.VerifyNone(t)
 	seen := make(chan struct{})
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -203,7 +203,7 @@ func (e *endless) Read(p []byte) (int, error) {
 
 func (e *endless) Close() error { return nil }
 
-func TestALargeAnswerDoesNotStayInMemory(t *testing.T) {
+func TestRecorder_LargeAnswerDoesNotStayInMemory(t *testing.T) {
 	const size = 50 << 20
 	up := answerFunc(func(*http.Request) (*http.Response, error) {
 		return &http.Response{StatusCode: 200, Header: http.Header{}, ContentLength: -1, Body: &endless{size}}, nil
@@ -235,7 +235,7 @@ func heap() int64 {
 	return int64(m.HeapAlloc)
 }
 
-func TestParallelExchangesAreWholeLines(t *testing.T) {
+func TestRecorder_ParallelExchangesAreWholeLines(t *testing.T) {
 	defer goleak.VerifyNone(t)
 	r, path := recordTo(t, says("text/event-stream", deltas("text", strings.Repeat("x", 100_000))), gateway.RecordOptions{})
 	const many = 32
@@ -264,7 +264,7 @@ type failing struct{ io.Reader }
 
 func (f failing) Close() error { return nil }
 
-func TestHowAnExchangeEndedIsRecorded(t *testing.T) {
+func TestRecorder_StoresHowAnExchangeEnded(t *testing.T) {
 	broken := io.MultiReader(strings.NewReader("some"), failingReader{errors.New("connection reset, key sk-ant-abcdefghi")})
 	for _, tc := range []struct {
 		name string
@@ -318,7 +318,7 @@ type failingReader struct{ err error }
 
 func (f failingReader) Read([]byte) (int, error) { return 0, f.err }
 
-func TestARequestGoesOnAsItCame(t *testing.T) {
+func TestRecorder_RequestIsSentUnchanged(t *testing.T) {
 	var sent *http.Request
 	var body []byte
 	up := answerFunc(func(r *http.Request) (*http.Response, error) {

@@ -11,7 +11,7 @@ import (
 	"github.com/drover-agents/drover/gateway"
 )
 
-func TestAnUpstreamIsOpenedByName(t *testing.T) {
+func TestOpenUpstream_ByName(t *testing.T) {
 	var got gateway.UpstreamConfig
 	gateway.RegisterUpstream("registered", func(_ context.Context, cfg gateway.UpstreamConfig) (gateway.Upstream, error) {
 		got = cfg

@@ -13,7 +13,7 @@ import (
 	"github.com/drover-agents/drover/gateway"
 )
 
-func TestAnUpstreamRegistersItself(t *testing.T) {
+func TestRegisterUpstream_MakerIsUsed(t *testing.T) {
 	_, err := gateway.OpenUpstream(t.Context(), "bedrock", gateway.UpstreamConfig{})
 	if err == nil || !strings.Contains(advice.Text(err), `import _ "github.com/drover-agents/drover/gateway/bedrock"`) {
 		t.Errorf("got %v, want the package to import", err)

@@ -71,7 +71,7 @@ func workspace(t *testing.T) *claudetest.RealCLI {
 	return cli
 }
 
-func TestARunOfTheRealCLIReplaysElsewhere(t *testing.T) {
+func TestReplay_RunOfTheCLIInAnotherFolder(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "run.jsonl")
 	var first told
 	t.Run("record", func(t *testing.T) {
@@ -195,7 +195,7 @@ func TestReplay_FormerNameOfTheToolServer(t *testing.T) {
 }
 
 // Two agents work at the same time. Their calls come in any order, with ids that the CLI makes up.
-func TestParallelAgentsOfTheRealCLIReplay(t *testing.T) {
+func TestReplay_ParallelAgentsOfTheCLI(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "run.jsonl")
 	const prompt = "Ask both agents."
 	agent := func(name string) script.ToolCall {
@@ -233,7 +233,7 @@ func TestParallelAgentsOfTheRealCLIReplay(t *testing.T) {
 	})
 }
 
-func TestARunOfTheOldestCLIReplays(t *testing.T) {
+func TestReplay_RunOfTheOldestCLI(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "run.jsonl")
 	const prompt, answer = "Which version is this?", "Seven."
 	t.Run("record", func(t *testing.T) {

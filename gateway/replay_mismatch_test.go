@@ -15,7 +15,7 @@ import (
 )
 
 // Each pair is a recorded request and a later one. What is not new in each run must make a difference.
-func TestWhichRequestsAreTheSame(t *testing.T) {
+func TestReplay_WhichRequestsAreEqual(t *testing.T) {
 	then := gateway.Folders{Dir: "/home/ann/work", Home: "/home/ann", Temp: "/tmp/x"}
 	now := gateway.Folders{Dir: "/srv/b", Home: "/root", Temp: "/var/y"}
 	const u1, u2 = "0ef2f4fe-3bd4-4e51-a854-2fe38e8820e0", "901a4f9b-16f9-4e3c-8998-342cc87c1884"
@@ -101,7 +101,7 @@ func results(ids ...string) string {
 	return string(b)
 }
 
-func TestAMismatchIsExact(t *testing.T) {
+func TestMismatchError_NamesEveryDifference(t *testing.T) {
 	long := strings.Repeat("long ", 40)
 	recorded := `{"messages":[{"content":[{"text":"` + long + `fix the bug` + long + `"}]},{"id":1}],"model":"m","old/name":true}`
 	asked := `{"messages":[{"content":[{"text":"` + long + `fix the bag` + long + `"}]},{"id":"1"},{"new":1}],"model":"m"}`
@@ -127,7 +127,7 @@ func TestAMismatchIsExact(t *testing.T) {
 	}
 }
 
-func TestManyDifferencesAreCounted(t *testing.T) {
+func TestMismatchError_CountsManyDifferences(t *testing.T) {
 	var a, b []int
 	for i := range 20 {
 		a, b = append(a, i), append(b, i+1)

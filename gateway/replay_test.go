@@ -64,7 +64,7 @@ func numbered() answerFunc {
 	}
 }
 
-func TestParallelCallsMayComeInAnotherOrder(t *testing.T) {
+func TestReplay_ParallelCallsInAnotherOrder(t *testing.T) {
 	p := replayFrom(t, recordingOf(t, numbered(), gateway.Folders{}, `{"a":1}`, `{"b":1}`, `{"a":1}`), gateway.ReplayOptions{})
 	for _, step := range []struct{ body, want string }{
 		{`{"b": 1}`, "answer 2"},
@@ -80,7 +80,7 @@ func TestParallelCallsMayComeInAnotherOrder(t *testing.T) {
 	}
 }
 
-func TestARecordingThatIsUsedUp(t *testing.T) {
+func TestReplay_UsedUpRecordingRefuses(t *testing.T) {
 	p := replayFrom(t, recordingOf(t, numbered(), gateway.Folders{}, `{}`), gateway.ReplayOptions{})
 	exchangeWith(t, p, messageRequest(t, `{}`))
 	resp, err := p.RoundTrip(messageRequest(t, `{}`))
@@ -99,7 +99,7 @@ func TestARecordingThatIsUsedUp(t *testing.T) {
 	}
 }
 
-func TestWhatOnlyAsksMayBeAskedAgain(t *testing.T) {
+func TestReplay_GetRequestsMayRepeat(t *testing.T) {
 	r, path := recordTo(t, numbered(), gateway.RecordOptions{})
 	exchangeWith(t, r, httptest.NewRequest(http.MethodGet, "/inference-profiles?type=SYSTEM_DEFINED", nil))
 	if err := r.Close(); err != nil {
@@ -113,7 +113,7 @@ func TestWhatOnlyAsksMayBeAskedAgain(t *testing.T) {
 	}
 }
 
-func TestAnAnswerNamesThisRun(t *testing.T) {
+func TestReplay_AnswersHaveTheNamesOfThisRun(t *testing.T) {
 	then := gateway.Folders{Dir: "/home/ann/work", Home: "/home/ann"}
 	// The new folder lies in what was the home: no name may be replaced twice.
 	now := gateway.Folders{Dir: "/home/ann", Home: "/root"}
@@ -155,7 +155,7 @@ func joined(t testing.TB, stream string) string {
 	return rest.String() + text.String()
 }
 
-func TestFailuresReplay(t *testing.T) {
+func TestReplay_Failures(t *testing.T) {
 	const header = `{"drover_recording":1,"wire":"bedrock"}` + "\n"
 	const ask = `"request":{"method":"POST","path":"/v1/messages","query":"beta=true"}`
 	for _, tc := range []struct{ name, response, failure, body, wantRead string }{
@@ -184,7 +184,7 @@ func TestFailuresReplay(t *testing.T) {
 	}
 }
 
-func TestAFileThatIsNoRecording(t *testing.T) {
+func TestReplay_InvalidFileIsRefused(t *testing.T) {
 	const good = `{"drover_recording":1,"wire":"anthropic"}` + "\n"
 	const one = `{"seq":1,"request":{"method":"GET","path":"/"},"response":{"status":200}}` + "\n"
 	for _, tc := range []struct{ name, content, want string }{
@@ -213,7 +213,7 @@ func TestAFileThatIsNoRecording(t *testing.T) {
 }
 
 // A run that is killed leaves half a line; every cut of the file must stay readable.
-func TestATornLastLineIsLeftOut(t *testing.T) {
+func TestReplay_TornLastLineIsIgnored(t *testing.T) {
 	whole, err := os.ReadFile(goldenRecording)
 	if err != nil {
 		t.Fatal(err)
@@ -234,7 +234,7 @@ func TestATornLastLineIsLeftOut(t *testing.T) {
 	}
 }
 
-func TestTheRecordedPace(t *testing.T) {
+func TestReplay_Pace(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "r.jsonl")
 	os.WriteFile(path, []byte(`{"drover_recording":1,"wire":"anthropic"}
 {"seq":1,"request":{"method":"GET","path":"/"},"response":{"ms":1000,"status":200,"chunks":[{"ms":1000,"text":"a"},{"ms":3000,"text":"b"}]}}
@@ -278,7 +278,7 @@ func TestTheRecordedPace(t *testing.T) {
 }
 
 // Whatever was recorded comes back, byte for byte, in whatever order it is asked for.
-func TestWhatWasRecordedComesBack(t *testing.T) {
+func TestReplay_ReturnsTheRecordedBytes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		answers := rapid.SliceOfNDistinct(rapid.SliceOfN(rapid.Byte(), 1, 200), 1, 6, func(b []byte) string { return string(b) }).Draw(t, "answers")
 		kind := rapid.SampledFrom([]string{"text/plain", "text/event-stream", "application/vnd.amazon.eventstream"}).Draw(t, "type")

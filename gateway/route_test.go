@@ -63,7 +63,7 @@ func post(run *gateway.Run, body string) *httptest.ResponseRecorder {
 	return w
 }
 
-func TestOnlyModelCallsPass(t *testing.T) {
+func TestRoute_OnlyModelCallsPass(t *testing.T) {
 	const token = "TOKEN"
 	cases := []struct {
 		name, method, path, body string
@@ -126,7 +126,7 @@ func TestOnlyModelCallsPass(t *testing.T) {
 	}
 }
 
-func TestTheTokenOfARunOpensNoOther(t *testing.T) {
+func TestRoute_TokenOpensOnlyItsRun(t *testing.T) {
 	g := gateway.New(nil)
 	one := open(t, g, gateway.RunOptions{Upstream: whole(gateway.WireAnthropic)})
 	other := open(t, g, gateway.RunOptions{Upstream: whole(gateway.WireAnthropic)})
@@ -147,7 +147,7 @@ func TestTheTokenOfARunOpensNoOther(t *testing.T) {
 	}
 }
 
-func TestOnlyAllowedModelsAreAskedFor(t *testing.T) {
+func TestRoute_OnlyAllowedModelsPass(t *testing.T) {
 	var events recorder
 	run := open(t, gateway.New(nil), gateway.RunOptions{
 		Upstream: whole(gateway.WireAnthropic), Emit: events.emit, Models: []string{"claude-opus-4-5"},
@@ -172,7 +172,7 @@ func TestOnlyAllowedModelsAreAskedFor(t *testing.T) {
 
 // The client of the gateway chooses the model: one that costs nothing by our table would make a budget in
 // dollars worthless.
-func TestAModelWithoutAPriceIsRefusedWhereTheCostIsLimited(t *testing.T) {
+func TestRoute_UnpricedModelIsRefusedUnderADollarBudget(t *testing.T) {
 	for name, x := range map[string]struct {
 		budget guard.Budget
 		model  string
@@ -197,7 +197,7 @@ func TestAModelWithoutAPriceIsRefusedWhereTheCostIsLimited(t *testing.T) {
 	}
 }
 
-func TestTheUpstreamGetsNothingItMustNotSee(t *testing.T) {
+func TestRoute_UpstreamGetsNoPrivateHeaders(t *testing.T) {
 	var got *http.Request
 	upstream := &upstreamFunc{gateway.WireAnthropic, func(r *http.Request) (*http.Response, error) {
 		got = r
@@ -240,7 +240,7 @@ func assertHeader(t *testing.T, what string, got, want http.Header) {
 	}
 }
 
-func TestARequestThatIsTooLargeIsRefused(t *testing.T) {
+func TestRoute_TooLargeRequestIsRefused(t *testing.T) {
 	run := open(t, gateway.New(nil), gateway.RunOptions{Upstream: whole(gateway.WireAnthropic)})
 	body := `{"model":"m","x":"` + strings.Repeat("x", 64<<20) + `"}`
 	if got := post(run, body).Code; got != http.StatusRequestEntityTooLarge {
@@ -248,7 +248,7 @@ func TestARequestThatIsTooLargeIsRefused(t *testing.T) {
 	}
 }
 
-func TestAnAnswerThatCannotBeMeteredDoesNotPass(t *testing.T) {
+func TestRoute_UnmeterableAnswerIsRefused(t *testing.T) {
 	upstream := &upstreamFunc{gateway.WireAnthropic, func(*http.Request) (*http.Response, error) {
 		return answerWith(http.StatusOK, "application/json", "zipped", "Content-Encoding", "gzip"), nil
 	}}
@@ -258,7 +258,7 @@ func TestAnAnswerThatCannotBeMeteredDoesNotPass(t *testing.T) {
 	}
 }
 
-func TestAnswersWithoutUsageAreCounted(t *testing.T) {
+func TestUsage_AnswersWithoutUsageAreCounted(t *testing.T) {
 	upstream := &upstreamFunc{gateway.WireAnthropic, func(*http.Request) (*http.Response, error) {
 		return answerWith(http.StatusOK, "application/json", `{"type":"message"}`), nil
 	}}
@@ -269,7 +269,7 @@ func TestAnswersWithoutUsageAreCounted(t *testing.T) {
 	}
 }
 
-func TestARefusedCredentialIsNotTheAgentsFault(t *testing.T) {
+func TestRoute_RefusedCredentialIsForbidden(t *testing.T) {
 	upstream := &upstreamFunc{gateway.WireAnthropic, func(*http.Request) (*http.Response, error) {
 		return answerWith(http.StatusUnauthorized, "application/json", `{"error":{"type":"authentication_error"}}`), nil
 	}}
@@ -279,7 +279,7 @@ func TestARefusedCredentialIsNotTheAgentsFault(t *testing.T) {
 	}
 }
 
-func TestAStatusThatIsNoneIsABadGateway(t *testing.T) {
+func TestRoute_InvalidStatusIsABadGateway(t *testing.T) {
 	for _, status := range []int{-1, 0, 99, 101, 1000} {
 		var events recorder
 		upstream := &upstreamFunc{gateway.WireAnthropic, func(*http.Request) (*http.Response, error) {
@@ -296,7 +296,7 @@ func TestAStatusThatIsNoneIsABadGateway(t *testing.T) {
 }
 
 // Servers that make variables of headers see no difference between these and the names of credentials.
-func TestHeadersThatFoldToACredentialAreDropped(t *testing.T) {
+func TestRoute_HeadersThatFoldToACredentialAreDropped(t *testing.T) {
 	names := []string{
 		"X_Api_Key", "x_api-key", "X.Api.Key", "X-API-KEY", "X~Api~Key", "Authorization", "authorization", "AUTHORIZATION", "X_Authorization", "Proxy_Authorization",
 		"X_Amz_Security_Token", "X_Forwarded_For", "Cookie", "Set_Cookie", "Accept_Encoding", "Content_Length", "Transfer_Encoding", "Content_Encoding",

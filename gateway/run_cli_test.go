@@ -96,7 +96,7 @@ func through(cli *claudetest.RealCLI, run *gateway.Run, url string, vars map[str
 	return &claude.Options{CLIPath: cli.Path, Dir: cli.Work, Env: claude.ExactEnv(env), SettingSources: []string{}, StrictMCP: true}
 }
 
-func TestTheCLIWorksThroughTheGateway(t *testing.T) {
+func TestCLI_WorksThroughTheGateway(t *testing.T) {
 	cli := claudetest.CLI(t)
 	model := claudetest.NewModel(t,
 		script.Call("Bash", map[string]any{"command": "echo through", "description": "say it"}).Metered(script.Usage{Input: 100, Output: 20, CacheRead: 7}),
@@ -133,7 +133,7 @@ func TestTheCLIWorksThroughTheGateway(t *testing.T) {
 
 // What the CLI counts for itself is compared with the price table, for models that both know, and for
 // one that only the CLI guesses.
-func TestTheGatewayCountsDollarsAsTheCLIDoes(t *testing.T) {
+func TestCLI_CountsTheSameDollars(t *testing.T) {
 	cases := []struct {
 		model    string
 		usage    script.Usage
@@ -165,7 +165,7 @@ func TestTheGatewayCountsDollarsAsTheCLIDoes(t *testing.T) {
 }
 
 // The budget is spent by the first answer; the second request ends the CLI.
-func TestTheCLIEndsWhenItsBudgetIsSpent(t *testing.T) {
+func TestCLI_EndsWhenItsBudgetIsSpent(t *testing.T) {
 	for name, find := range map[string]func(testing.TB) *claudetest.RealCLI{"pinned": claudetest.CLI, "oldest": claudetest.OldestCLI} {
 		t.Run(name, func(t *testing.T) {
 			cli := find(t)
@@ -203,7 +203,7 @@ func assertStopped(t testing.TB, run *gateway.Run, events *recorder, limit strin
 
 // The input alone spends the budget: the stream ends in the middle, with and without the CLI's
 // second try that is not streamed.
-func TestAnAnswerThatIsCutEndsTheCLI(t *testing.T) {
+func TestCLI_EndsWhenAnAnswerIsCut(t *testing.T) {
 	for _, fallback := range []bool{true, false} {
 		t.Run(fmt.Sprintf("fallback %v", fallback), func(t *testing.T) {
 			cli := claudetest.CLI(t)
@@ -238,7 +238,7 @@ func TestAnAnswerThatIsCutEndsTheCLI(t *testing.T) {
 
 // A stream that the upstream itself breaks off makes the CLI ask again without streaming, which is
 // metered as well.
-func TestTheCallThatIsNotStreamedIsMetered(t *testing.T) {
+func TestCLI_UnstreamedRetryIsMetered(t *testing.T) {
 	cli := claudetest.CLI(t)
 	model := claudetest.NewModel(t,
 		script.Text("broken").Metered(script.Usage{Input: 10, Output: 20}).Breaking(script.ErrorEventAfter(2, script.APIError{Status: 500})),

@@ -52,7 +52,7 @@ func askHTTP(ctx context.Context, c *http.Client, run *gateway.Run, url string) 
 }
 
 // The upstream sends the next piece only when the agent has the one before.
-func TestEachPieceIsPassedOnAsItComes(t *testing.T) {
+func TestStream_EachPieceIsPassedAtOnce(t *testing.T) {
 	pieces := []string{"event: x\nda", "ta: {}\n", "\n", ": half a comm", "ent\n\n", delta}
 	got := make(chan string, len(pieces))
 	upstream := server(t, func(w http.ResponseWriter, _ *http.Request) {
@@ -91,7 +91,7 @@ func TestEachPieceIsPassedOnAsItComes(t *testing.T) {
 }
 
 // The head of an answer is passed on before there is anything after it.
-func TestTheHeadIsPassedOnAtOnce(t *testing.T) {
+func TestStream_HeadersArePassedAtOnce(t *testing.T) {
 	has := make(chan struct{})
 	upstream := server(t, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", streamType)
@@ -112,7 +112,7 @@ func TestTheHeadIsPassedOnAtOnce(t *testing.T) {
 }
 
 // Only the end of an answer says what it cost. It is read on when the agent has gone, for ten seconds.
-func TestAnAnswerIsReadOnWhenTheAgentHasGone(t *testing.T) {
+func TestStream_IsReadToTheEndAfterTheAgentLeaves(t *testing.T) {
 	cases := []struct {
 		name      string
 		after     time.Duration // until the end of the answer comes
@@ -158,7 +158,7 @@ func TestAnAnswerIsReadOnWhenTheAgentHasGone(t *testing.T) {
 }
 
 // Who hangs up on every answer pays for every answer.
-func TestHangingUpIsNotFree(t *testing.T) {
+func TestStream_DisconnectedAnswersAreCharged(t *testing.T) {
 	const limit, input, output = 3000, 10, 1000
 	var written atomic.Int64
 	upstream := server(t, func(w http.ResponseWriter, _ *http.Request) {
@@ -199,7 +199,7 @@ func waitFor(t *testing.T, c <-chan struct{}) {
 	}
 }
 
-func TestAnAnswerThatBreaksOffBreaksOffForTheAgent(t *testing.T) {
+func TestStream_BrokenAnswerIsBrokenForTheAgent(t *testing.T) {
 	upstream := server(t, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", streamType)
 		io.WriteString(w, messageStart(10))
@@ -220,7 +220,7 @@ func TestAnAnswerThatBreaksOffBreaksOffForTheAgent(t *testing.T) {
 
 // An agent that does not read does not keep a run from ending, and what it does not read is not
 // kept.
-func TestASlowReaderIsLeftBehind(t *testing.T) {
+func TestStream_SlowReaderDoesNotDelayClose(t *testing.T) {
 	full := make(chan struct{})
 	upstream := server(t, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", streamType)
@@ -248,7 +248,7 @@ func TestASlowReaderIsLeftBehind(t *testing.T) {
 	waitFor(t, done)
 }
 
-func TestConnectionsAreUsedAgain(t *testing.T) {
+func TestStream_ConnectionsAreReused(t *testing.T) {
 	addresses := map[string]bool{}
 	upstream := server(t, func(w http.ResponseWriter, r *http.Request) {
 		addresses[r.RemoteAddr] = true
@@ -277,7 +277,7 @@ func TestConnectionsAreUsedAgain(t *testing.T) {
 	}
 }
 
-func TestCloseLeavesNothing(t *testing.T) {
+func TestRun_CloseLeavesNothing(t *testing.T) {
 	before := goleak.IgnoreCurrent()
 	hang := make(chan struct{})
 	s := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -363,7 +363,7 @@ func (l *pipeListener) Close() error   { l.once.Do(func() { close(l.closed) }); 
 func (l *pipeListener) Addr() net.Addr { return &net.UnixAddr{Name: "pipe", Net: "unix"} }
 
 // An agent that has stopped reading is given five seconds when the run is over.
-func TestASlowReaderDoesNotKeepACallThatIsOver(t *testing.T) {
+func TestStream_SlowReaderIsDroppedWhenTheRunEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		upstream := streaming(func(w io.Writer) {
 			for {

@@ -20,7 +20,7 @@ func (nowhere) Wire() *Wire                                     { return WireAnt
 func (nowhere) RoundTrip(*http.Request) (*http.Response, error) { return nil, errors.New("nowhere") }
 
 // What an agent sends is held outside of its cell, where the limits of the cell do not count.
-func TestAnAgentCannotFillTheMemoryOutside(t *testing.T) {
+func TestUpload_MemoryOutsideIsBounded(t *testing.T) {
 	var refused []event.Payload
 	run, err := New(nil).Open(RunOptions{Upstream: nowhere{}, Emit: func(p event.Payload) {
 		if _, ok := p.(Refused); ok {

@@ -17,7 +17,7 @@ import (
 	"github.com/drover-agents/drover/guard"
 )
 
-func TestABudgetThatMakesNoSenseIsRefusedAndAllowsNothing(t *testing.T) {
+func TestBudget_InvalidBudgetIsRefusedAndAllowsNothing(t *testing.T) {
 	cases := []struct {
 		name   string
 		budget guard.Budget
@@ -53,7 +53,7 @@ func TestABudgetThatMakesNoSenseIsRefusedAndAllowsNothing(t *testing.T) {
 	}
 }
 
-func TestABudgetAsJSON(t *testing.T) {
+func TestBudget_JSON(t *testing.T) {
 	want := guard.Budget{MaxTotalTokens: 50_000, MaxCostUSD: 1.5, Deadline: guard.At(noon)}
 	data, err := json.Marshal(want)
 	if err != nil || string(data) != `{"maxTotalTokens":50000,"maxCostUsd":1.5,"deadline":"2030-01-02T12:00:00Z"}` {
@@ -68,7 +68,7 @@ func TestABudgetAsJSON(t *testing.T) {
 	}
 }
 
-func TestUsageOfARunCountsCachedTokens(t *testing.T) {
+func TestUsage_CountsCachedTokens(t *testing.T) {
 	tokens, err := event.NewTokens(event.CoverageComplete, event.TokenRecord{Tokens: event.TokenCount{
 		Input:  event.InputTokens{Total: 100, Uncached: new(int64(10)), CacheRead: new(int64(70)), CacheWrite: new(int64(20))},
 		Output: event.OutputTokens{Total: 7},

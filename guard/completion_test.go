@@ -35,7 +35,7 @@ func exits(code int, output string) guard.Exec {
 	}
 }
 
-func TestCheckers(t *testing.T) {
+func TestChecker_Results(t *testing.T) {
 	dir := t.TempDir()
 	touch(t, filepath.Join(dir, "there"))
 	if err := os.Symlink("/", filepath.Join(dir, "out")); err != nil {
@@ -92,7 +92,7 @@ func TestCheckers(t *testing.T) {
 	}
 }
 
-func TestNobodyLooksWhenTheLimitsAreSpent(t *testing.T) {
+func TestCheckCompletion_IsSkippedAfterTheLimits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		spent := guard.NewTracker(guard.Budget{MaxTotalTokens: 10})
 		spent.Record(guard.Usage{InputTokens: 10})
@@ -115,7 +115,7 @@ func TestNobodyLooksWhenTheLimitsAreSpent(t *testing.T) {
 }
 
 // A command of a checker may hang; the agent could not go on when the limits are spent.
-func TestAnEndOfTheLimitsEndsACheckThatHangs(t *testing.T) {
+func TestCheckCompletion_HangingCheckEndsWithTheLimits(t *testing.T) {
 	hangs := guard.CheckerFunc(func(ctx context.Context, _ guard.Attempt) (guard.Completion, error) {
 		<-ctx.Done()
 		return guard.Completion{}, context.Cause(ctx)

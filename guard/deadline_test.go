@@ -25,7 +25,7 @@ type setClock struct{ now time.Time }
 
 func (c *setClock) clock() guard.Clock { return func() time.Time { return c.now } }
 
-func TestADeadlineExpiresAtItsVeryMoment(t *testing.T) {
+func TestDeadline_ExpiresAtItsExactMoment(t *testing.T) {
 	c := &setClock{noon}
 	d := c.clock().FromNow(5 * time.Minute)
 	cases := []struct {
@@ -55,7 +55,7 @@ func TestADeadlineExpiresAtItsVeryMoment(t *testing.T) {
 	}
 }
 
-func TestTheZeroDeadlineLimitsNothing(t *testing.T) {
+func TestDeadline_ZeroLimitsNothing(t *testing.T) {
 	for name, d := range map[string]guard.Deadline{"zero value": {}, "of the zero time": guard.At(time.Time{})} {
 		t.Run(name, func(t *testing.T) {
 			if !d.IsZero() || d.Expired() || d.Check() != nil || d.Remaining() != math.MaxInt64 || d.String() != "none" {
@@ -73,7 +73,7 @@ func TestTheZeroDeadlineLimitsNothing(t *testing.T) {
 	}
 }
 
-func TestADeadlineMayBeMadeOfThePast(t *testing.T) {
+func TestDeadline_MayBeInThePast(t *testing.T) {
 	d := guard.At(noon.AddDate(-20, 0, 0))
 	err := d.Check()
 	if !errors.Is(err, guard.ErrDeadlineExceeded) || !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, guard.ErrBudgetExhausted) {
@@ -90,14 +90,14 @@ func TestADeadlineMayBeMadeOfThePast(t *testing.T) {
 	}
 }
 
-func TestADeadlineOfNowHasComeAlsoAtTheBeginningOfTime(t *testing.T) {
+func TestDeadline_NowAtTheZeroTimeIsExpired(t *testing.T) {
 	zero := guard.Clock(func() time.Time { return time.Time{} })
 	if d := zero.FromNow(0); d.IsZero() || !d.Expired() {
 		t.Errorf("%v is no deadline, or has not come", d)
 	}
 }
 
-func TestAContextEndsAtTheDeadline(t *testing.T) {
+func TestDeadline_ContextEndsAtTheDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := guard.FromNow(time.Minute)
 		ctx, cancel := d.Context(t.Context())
@@ -115,7 +115,7 @@ func TestAContextEndsAtTheDeadline(t *testing.T) {
 	})
 }
 
-func TestAContextWaitsForTheDeadlineOfAnotherClock(t *testing.T) {
+func TestDeadline_ContextUsesItsClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &setClock{noon}
 		ctx, cancel := c.clock().FromNow(time.Minute).Context(t.Context())
@@ -128,7 +128,7 @@ func TestAContextWaitsForTheDeadlineOfAnotherClock(t *testing.T) {
 	})
 }
 
-func TestAnEarlierEndOfTheParentIsTheCause(t *testing.T) {
+func TestDeadline_EarlierEndOfTheParentIsTheCause(t *testing.T) {
 	parent, stop := context.WithCancelCause(t.Context())
 	ctx, cancel := guard.FromNow(time.Hour).Context(parent)
 	defer cancel()
@@ -139,7 +139,7 @@ func TestAnEarlierEndOfTheParentIsTheCause(t *testing.T) {
 	}
 }
 
-func TestTheEarlierOfTwoDeadlines(t *testing.T) {
+func TestDeadline_EarlierOfTwo(t *testing.T) {
 	none, soon, late := guard.Deadline{}, guard.At(noon), guard.At(noon.Add(time.Hour))
 	cases := []struct {
 		name       string
@@ -160,7 +160,7 @@ func TestTheEarlierOfTwoDeadlines(t *testing.T) {
 	}
 }
 
-func TestADeadlineAsJSON(t *testing.T) {
+func TestDeadline_JSON(t *testing.T) {
 	east := time.FixedZone("east", 3600)
 	cases := []struct {
 		name string

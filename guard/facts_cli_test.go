@@ -45,7 +45,7 @@ func recorder(t *testing.T, s *session.Session) []claude.Hook {
 
 // What a session, a tracker and a clock know decides about the calls of the real CLI, and the model reads
 // why; what the calls did is in the session.
-func TestFactsOfASessionDecideAboutTheRealCLI(t *testing.T) {
+func TestFacts_OfASessionDecideAboutTheRealCLI(t *testing.T) {
 	cli := claudetest.CLI(t)
 	notes := cli.WriteFile(t, "notes.txt", "one\n")
 	s := session.New(nil)

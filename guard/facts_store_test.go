@@ -44,7 +44,7 @@ func (s *agingStore) Records(after int64) iter.Seq2[session.Record, error] {
 	return s.MemoryStore.Records(after)
 }
 
-func TestPermissionsThatCannotBeReadAllowNothing(t *testing.T) {
+func TestFacts_UnreadablePermissionsAllowNothing(t *testing.T) {
 	store := &agingStore{MemoryStore: session.NewMemoryStore()}
 	open := func() *session.Session {
 		s, err := session.Open(store, nil)

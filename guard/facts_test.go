@@ -64,7 +64,7 @@ func (p *post) record(ctx context.Context, name, input string, status event.Tool
 	}
 }
 
-func TestLimitsGoByTheTrackerAndTheClock(t *testing.T) {
+func TestFacts_LimitsFollowTheTrackerAndTheClock(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	clock := guard.Clock(func() time.Time { return now })
 	tracker := guard.NewTracker(guard.Budget{MaxTotalTokens: 100, MaxCostUSD: 1, Deadline: clock.FromNow(time.Hour)})
@@ -80,7 +80,7 @@ func TestLimitsGoByTheTrackerAndTheClock(t *testing.T) {
 	p.want("Deadline exceeded", "Bash", `{}`)
 }
 
-func TestADeadlineAloneHoldsToo(t *testing.T) {
+func TestFacts_DeadlineAppliesWithoutATracker(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	clock := guard.Clock(func() time.Time { return now })
 	p := newPost(t, guard.FactsOptions{Deadline: clock.FromNow(time.Hour)}, gate.Limits(gate.LimitOptions{}))
@@ -89,7 +89,7 @@ func TestADeadlineAloneHoldsToo(t *testing.T) {
 	p.want("Deadline exceeded", "Bash", `{}`)
 }
 
-func TestBlockedToolsAreThoseOfTheLastPermissions(t *testing.T) {
+func TestFacts_BlockedToolsAreThoseOfTheLastPermissions(t *testing.T) {
 	p := newPost(t, guard.FactsOptions{}, gate.Blocked())
 	p.want("", "Bash", `{}`)
 	p.dispatch(session.ToolPermissions{Blocked: []string{"Bash"}})
@@ -116,7 +116,7 @@ func TestBlockedToolsAreThoseOfTheLastPermissions(t *testing.T) {
 	p.want("", "Bash", `{}`)
 }
 
-func TestToolsAreRequiredUntilTheyHaveSucceeded(t *testing.T) {
+func TestFacts_ToolsAreRequiredUntilTheySucceed(t *testing.T) {
 	p := newPost(t, guard.FactsOptions{}, gate.RequireBefore(map[string][]string{"deploy": {"test", "mcp__ci__check"}}))
 	p.record(t.Context(), "test", `{}`, event.ToolError)
 	p.record(t.Context(), "mcp__other__test", `{}`, event.ToolSuccess) // somebody else's
@@ -133,7 +133,7 @@ func TestToolsAreRequiredUntilTheyHaveSucceeded(t *testing.T) {
 	p.want("", "deploy", `{}`)
 }
 
-func TestFilesAreReadBeforeTheyAreWritten(t *testing.T) {
+func TestFacts_FilesAreReadBeforeTheyAreWritten(t *testing.T) {
 	root, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
@@ -163,7 +163,7 @@ func TestFilesAreReadBeforeTheyAreWritten(t *testing.T) {
 	p.want("has not been read", "Write", `{"file_path":"a.txt"}`)
 }
 
-func TestANumberOfCallsIsALimitForCallsAtOnceAndRunsOneAfterTheOther(t *testing.T) {
+func TestFacts_CallLimitCoversConcurrentCallsAndSuccessiveRuns(t *testing.T) {
 	s := session.New(nil)
 	limits := gate.Must(gate.Limits(gate.LimitOptions{MaxCalls: 10}), gate.Default(event.Allow))
 	for run, want := range []int{6, 4} {
@@ -196,7 +196,7 @@ func TestANumberOfCallsIsALimitForCallsAtOnceAndRunsOneAfterTheOther(t *testing.
 // A call whose input a policy rewrites is asked about again, with the same number, and all is judged that
 // would run.
 // An id is no licence: what comes under it again with another input is another call.
-func TestCallsUnderOneIDCountEach(t *testing.T) {
+func TestFacts_CallsUnderOneIDCountEach(t *testing.T) {
 	g := gate.Must(gate.Limits(gate.LimitOptions{MaxCalls: 3}), gate.Default(event.Allow))
 	engine := gate.NewEngine(g, &gate.EngineOptions{Facts: guard.Facts(guard.FactsOptions{})})
 	allowed := 0
@@ -211,7 +211,7 @@ func TestCallsUnderOneIDCountEach(t *testing.T) {
 	}
 }
 
-func TestARewrittenInputIsJudgedByTheSameFacts(t *testing.T) {
+func TestFacts_RewrittenInputIsJudgedByTheSameFacts(t *testing.T) {
 	rewrite := gate.Custom("rewrite", func(*gate.Call, *gate.Facts) (event.Decision, bool) {
 		return event.Decision{Verdict: event.Allow, Input: json.RawMessage(`{"file_path":"/secret"}`)}, true
 	})
@@ -230,7 +230,7 @@ func TestARewrittenInputIsJudgedByTheSameFacts(t *testing.T) {
 	}
 }
 
-func TestNothingKnownLimitsNothing(t *testing.T) {
+func TestFacts_EmptySourcesLimitNothing(t *testing.T) {
 	facts := guard.Facts(guard.FactsOptions{})(t.Context(), gate.Call{})
 	if facts.Now.IsZero() || !facts.Deadline.IsZero() || facts.Remaining != (gate.Remaining{}) || facts.Invoked != nil ||
 		facts.ReadPaths != nil || facts.Blocked != nil || facts.Allowed != nil || facts.Dir != "" {
@@ -239,7 +239,7 @@ func TestNothingKnownLimitsNothing(t *testing.T) {
 }
 
 // Facts are taken while tools of ours run in transactions, succeed and fail.
-func TestFactsAreSafeBesideTheSession(t *testing.T) {
+func TestFacts_AreSafeDuringTransactions(t *testing.T) {
 	s := session.New(nil)
 	facts := guard.Facts(guard.FactsOptions{Session: s, Tracker: guard.NewTracker(guard.Budget{MaxTotalTokens: 10})})
 	step := tool.Must("step", "Steps.", func(_ context.Context, in struct{ Fail bool }) (string, error) {

@@ -57,7 +57,7 @@ func given(s *session.Session) []string {
 	return names
 }
 
-func TestFeedbackIsGivenWhenItsTriggerSaysSo(t *testing.T) {
+func TestFeedback_FollowsItsTrigger(t *testing.T) {
 	cases := []struct {
 		name    string
 		trigger guard.FeedbackTrigger
@@ -105,7 +105,7 @@ func touch(t testing.TB, path string) {
 	}
 }
 
-func TestAllTriggeredProvidersSpeakAndAreKept(t *testing.T) {
+func TestFeedback_EveryTriggeredProviderIsRecorded(t *testing.T) {
 	s := session.New(nil)
 	always := guard.FeedbackTrigger{EveryCalls: 1}
 	broken := provider{"broken", func() (session.Feedback, error) { return session.Feedback{}, errors.New("no idea") }}
@@ -128,7 +128,7 @@ func TestAllTriggeredProvidersSpeakAndAreKept(t *testing.T) {
 	}
 }
 
-func TestFeedbackStaysWhenTheCallIsRolledBack(t *testing.T) {
+func TestFeedback_SurvivesARollbackOfTheCall(t *testing.T) {
 	s := session.New(nil)
 	f := newFeedback(t, s, nil, says("x", guard.FeedbackTrigger{EveryCalls: 1}))
 	ctx, tx := s.Begin(t.Context(), "toolu_1")
@@ -143,7 +143,7 @@ func TestFeedbackStaysWhenTheCallIsRolledBack(t *testing.T) {
 	}
 }
 
-func TestFeedbackRulesAreChecked(t *testing.T) {
+func TestFeedback_InvalidRulesAreErrors(t *testing.T) {
 	cases := []struct {
 		name  string
 		rules []guard.FeedbackRule
@@ -170,7 +170,7 @@ type slowFiles chan bool
 
 func (f slowFiles) Exists(context.Context, string) (bool, error) { return <-f, nil }
 
-func TestALookForAFileHoldsUpNoOtherCall(t *testing.T) {
+func TestFeedback_FileCheckDoesNotBlockOtherCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, files := session.New(nil), make(slowFiles)
 		f := newFeedback(t, s, &guard.FeedbackOptions{Files: files}, says("file", guard.FeedbackTrigger{OnFileCreated: "x"}))
@@ -192,7 +192,7 @@ func TestALookForAFileHoldsUpNoOtherCall(t *testing.T) {
 	})
 }
 
-func TestNoCallIsCountedTwiceOrNotAtAll(t *testing.T) {
+func TestFeedback_EveryCallCountsOnce(t *testing.T) {
 	s := session.New(nil)
 	f := newFeedback(t, s, nil, says("x", guard.FeedbackTrigger{EveryCalls: 10}))
 	var wg sync.WaitGroup
@@ -211,7 +211,7 @@ func TestNoCallIsCountedTwiceOrNotAtAll(t *testing.T) {
 	}
 }
 
-func TestDeadlineFeedbackTellsTheTimeLeft(t *testing.T) {
+func TestDeadlineFeedback_ReportsTheTimeLeft(t *testing.T) {
 	cases := []struct {
 		name     string
 		deadline time.Duration
@@ -242,7 +242,7 @@ func TestDeadlineFeedbackTellsTheTimeLeft(t *testing.T) {
 	}
 }
 
-func TestFeedbackAsTheAgentReadsIt(t *testing.T) {
+func TestFeedback_TextForTheModel(t *testing.T) {
 	got := guard.RenderFeedback(session.Feedback{
 		Provider: "Joe's <linter>", Summary: "Two files do not compile.",
 		Observations: []string{"a.go:3: missing return", "b.go:7: unused x"}, Suggestions: []string{"Run go vet."},

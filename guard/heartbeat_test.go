@@ -17,7 +17,7 @@ import (
 	"github.com/drover-agents/drover/guard"
 )
 
-func TestElapsedIsTheTimeSinceTheLastBeat(t *testing.T) {
+func TestHeartbeat_ElapsedIsTheTimeSinceTheLastBeat(t *testing.T) {
 	c := &setClock{noon}
 	h := guard.NewHeartbeat(&guard.HeartbeatOptions{Clock: c.clock()})
 	c.now = noon.Add(time.Minute)
@@ -31,7 +31,7 @@ func TestElapsedIsTheTimeSinceTheLastBeat(t *testing.T) {
 	}
 }
 
-func TestAClockThatGoesBackDoesNotHideASilence(t *testing.T) {
+func TestHeartbeat_ClockThatGoesBackDoesNotHideASilence(t *testing.T) {
 	c := &setClock{noon}
 	h := guard.NewHeartbeat(&guard.HeartbeatOptions{Clock: c.clock()})
 	c.now = noon.Add(-time.Hour)
@@ -44,7 +44,7 @@ func TestAClockThatGoesBackDoesNotHideASilence(t *testing.T) {
 	}
 }
 
-func TestANilHeartbeatIsNeverSilent(t *testing.T) {
+func TestHeartbeat_NilIsNeverSilent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var h *guard.Heartbeat
 		h.Beat()
@@ -60,7 +60,7 @@ func TestANilHeartbeatIsNeverSilent(t *testing.T) {
 	})
 }
 
-func TestAPanicAtABeatConcernsNobodyElse(t *testing.T) {
+func TestHeartbeat_PanicOfOneFunctionDoesNotAffectOthers(t *testing.T) {
 	var log strings.Builder
 	h := guard.NewHeartbeat(&guard.HeartbeatOptions{Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	var called []string
@@ -77,7 +77,7 @@ func TestAPanicAtABeatConcernsNobodyElse(t *testing.T) {
 }
 
 // A function that uses the heartbeat would wait for ever if it were called under the lock.
-func TestAFunctionMayUseTheHeartbeatThatCallsIt(t *testing.T) {
+func TestHeartbeat_FunctionMayUseTheHeartbeat(t *testing.T) {
 	h := guard.NewHeartbeat(nil)
 	calls := 0
 	h.OnBeat(func() {
@@ -97,7 +97,7 @@ func TestAFunctionMayUseTheHeartbeatThatCallsIt(t *testing.T) {
 	}
 }
 
-func TestWatchWaitsForASilence(t *testing.T) {
+func TestWatch_WaitsForASilence(t *testing.T) {
 	cases := []struct {
 		name  string
 		beats []time.Duration // pauses before each beat
@@ -131,7 +131,7 @@ func TestWatchWaitsForASilence(t *testing.T) {
 	}
 }
 
-func TestWatchEndsWithItsContext(t *testing.T) {
+func TestWatch_EndsWithItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := guard.NewHeartbeat(nil)
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
@@ -146,7 +146,7 @@ func TestWatchEndsWithItsContext(t *testing.T) {
 }
 
 // A watch that begins late counts from the last beat, not from its own beginning.
-func TestWatchOfAHeartThatWasSilentBefore(t *testing.T) {
+func TestWatch_CountsASilenceBeforeItsStart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := guard.NewHeartbeat(nil)
 		time.Sleep(8 * time.Second)
@@ -158,7 +158,7 @@ func TestWatchOfAHeartThatWasSilentBefore(t *testing.T) {
 	})
 }
 
-func TestManyGoroutinesBeat(t *testing.T) {
+func TestHeartbeat_ConcurrentBeats(t *testing.T) {
 	h := guard.NewHeartbeat(nil)
 	var beats atomic.Int64
 	var wg sync.WaitGroup

@@ -26,7 +26,7 @@ func counter() func() string {
 	return func() string { n++; return fmt.Sprintf("id-%d", n) }
 }
 
-func TestTheNextAttemptIsANewRunOfTheSameRequest(t *testing.T) {
+func TestRunContext_NextAttemptIsANewRunOfTheSameRequest(t *testing.T) {
 	ids := counter()
 	first := guard.NewRunContext(ids)
 	if want := (guard.RunContext{RunID: "id-1", RequestID: "id-2", Attempt: 1}); first != want {
@@ -43,7 +43,7 @@ func TestTheNextAttemptIsANewRunOfTheSameRequest(t *testing.T) {
 	}
 }
 
-func TestRunsHaveUUIDsWhereNobodySaysOtherwise(t *testing.T) {
+func TestRunContext_DefaultIDsAreUUIDs(t *testing.T) {
 	r := guard.NewRunContext(nil)
 	n := r.Next(nil)
 	if !ident.ValidUUID(r.RunID) || !ident.ValidUUID(r.RequestID) || !ident.ValidUUID(n.RunID) || r.RunID == r.RequestID || r.RunID == n.RunID {
@@ -51,7 +51,7 @@ func TestRunsHaveUUIDsWhereNobodySaysOtherwise(t *testing.T) {
 	}
 }
 
-func TestTraceparent(t *testing.T) {
+func TestRunContext_Traceparent(t *testing.T) {
 	const trace, span = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
 	known := guard.RunContext{TraceID: trace, SpanID: span}
 	unsampled := known
@@ -121,7 +121,7 @@ func FuzzTraceparent(f *testing.F) {
 	})
 }
 
-func TestARunContextInALog(t *testing.T) {
+func TestRunContext_LogAttributes(t *testing.T) {
 	full := guard.RunContext{RunID: "r", RequestID: "q", SessionID: "s", Attempt: 2, WorkerID: "w", TraceID: "t", SpanID: "p"}
 	const ids = "run_id=r request_id=q session_id=s attempt=2 worker_id=w trace_id=t span_id=p"
 	cases := []struct {
@@ -189,7 +189,7 @@ var timeless = &slog.HandlerOptions{ReplaceAttr: func(groups []string, a slog.At
 }}
 
 // Two loggers made of one must not write into each other's groups.
-func TestLoggersOfOneHandlerAreApart(t *testing.T) {
+func TestLogHandler_DerivedLoggersAreIndependent(t *testing.T) {
 	var out strings.Builder
 	ctx := guard.WithRunContext(t.Context(), guard.RunContext{RunID: "r"})
 	base := slog.New(guard.LogHandler(slog.NewTextHandler(&out, timeless))).WithGroup("g").With("a", 1).With("b", 2)
@@ -217,7 +217,7 @@ func (w withRun) WithAttrs(attrs []slog.Attr) slog.Handler {
 
 func (w withRun) WithGroup(name string) slog.Handler { return withRun{w.Handler.WithGroup(name)} }
 
-func TestTheLogHandlerIsAHandlerLikeAnyOther(t *testing.T) {
+func TestLogHandler_PassesTheSuiteOfTheStandardLibrary(t *testing.T) {
 	var out bytes.Buffer
 	slogtest.Run(t, func(*testing.T) slog.Handler {
 		out.Reset()
@@ -234,7 +234,7 @@ func TestTheLogHandlerIsAHandlerLikeAnyOther(t *testing.T) {
 	})
 }
 
-func TestARunContextAsJSON(t *testing.T) {
+func TestRunContext_JSON(t *testing.T) {
 	want := guard.RunContext{RunID: "r", RequestID: "q", SessionID: "s", Attempt: 1, WorkerID: "w", TraceID: "t", SpanID: "p", Unsampled: true}
 	data, err := json.Marshal(want)
 	if err != nil || string(data) != `{"runId":"r","requestId":"q","sessionId":"s","attempt":1,"workerId":"w","traceId":"t","spanId":"p","unsampled":true}` {
@@ -250,7 +250,7 @@ func TestARunContextAsJSON(t *testing.T) {
 }
 
 // A tool's handler finds the values that its runner puts into the context.
-func TestAToolHandlerFindsTheLimits(t *testing.T) {
+func TestContext_ToolHandlerFindsTheLimits(t *testing.T) {
 	tracker, heartbeat := guard.NewTracker(guard.Budget{MaxTotalTokens: 10}), guard.NewHeartbeat(nil)
 	deadline, run := guard.FromNow(time.Hour), guard.NewRunContext(nil)
 	called := 0

@@ -63,7 +63,7 @@ func sumOf(reports []report) guard.Usage {
 
 // The sum is exact, to the last bit of the dollars, and no order of reports changes it. Whenever a
 // limit is reached the gate denies, and it stays reached.
-func TestReportsSumExactlyInAnyOrder(t *testing.T) {
+func TestTracker_ReportsSumExactlyInAnyOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		reports := rapid.SliceOfN(rapid.Custom(drawReport), 0, 30).Draw(t, "reports")
 		tracker := guard.NewTracker(guard.Budget{

@@ -32,7 +32,7 @@ func assertAgreesWithGate(t rapid.TB, tracker *guard.Tracker) {
 	}
 }
 
-func TestALimitThatIsReachedIsUsedUp(t *testing.T) {
+func TestTracker_ReachedLimitIsExhausted(t *testing.T) {
 	cases := []struct {
 		name   string
 		budget guard.Budget
@@ -98,7 +98,7 @@ func TestALimitThatIsReachedIsUsedUp(t *testing.T) {
 	}
 }
 
-func TestABudgetErrorSaysWhatToDo(t *testing.T) {
+func TestBudgetError_StatesTheNextAction(t *testing.T) {
 	err := &guard.BudgetError{Limit: "MaxTotalTokens", Consumed: 50_210, Max: 50_000}
 	want := "guard: budget exhausted: MaxTotalTokens is 50000, and 50210 are consumed\n  next: raise MaxTotalTokens, or give the work less to do"
 	if advice.Text(err) != want {
@@ -106,7 +106,7 @@ func TestABudgetErrorSaysWhatToDo(t *testing.T) {
 	}
 }
 
-func TestTheDeadlineOfABudgetIsCheckedFirst(t *testing.T) {
+func TestTracker_ChecksTheDeadlineFirst(t *testing.T) {
 	c := &setClock{noon}
 	tracker := guard.NewTracker(guard.Budget{MaxTotalTokens: 1, Deadline: c.clock().FromNow(time.Second)})
 	tracker.Record(guard.Usage{InputTokens: 1})
@@ -119,7 +119,7 @@ func TestTheDeadlineOfABudgetIsCheckedFirst(t *testing.T) {
 	}
 }
 
-func TestRemainingGoesBelowNothing(t *testing.T) {
+func TestTracker_RemainingMayBeNegative(t *testing.T) {
 	tracker := guard.NewTracker(guard.Budget{MaxTotalTokens: 100, MaxInputTokens: 50, MaxCostUSD: 1})
 	tracker.Record(guard.Usage{InputTokens: 60, OutputTokens: 10, CostUSD: 0.7})
 	want := gate.Remaining{Tokens: new(int64(30)), InputTokens: new(int64(-10)), CostUSD: new(0.3)}
@@ -134,7 +134,7 @@ func TestRemainingGoesBelowNothing(t *testing.T) {
 	}
 }
 
-func TestCumulativeReports(t *testing.T) {
+func TestTracker_CumulativeReports(t *testing.T) {
 	type report struct {
 		id            string
 		input, output int64
@@ -164,7 +164,7 @@ func TestCumulativeReports(t *testing.T) {
 	}
 }
 
-func TestNothingThatIsRecordedGivesBack(t *testing.T) {
+func TestTracker_NegativeUsageIsIgnored(t *testing.T) {
 	tracker := guard.NewTracker(guard.Budget{})
 	want := guard.Usage{InputTokens: 10, OutputTokens: 5, CostUSD: 1}
 	tracker.Record(want)
@@ -176,7 +176,7 @@ func TestNothingThatIsRecordedGivesBack(t *testing.T) {
 	}
 }
 
-func TestFiguresBeyondReasonDoNotTurnAround(t *testing.T) {
+func TestTracker_SumsDoNotOverflow(t *testing.T) {
 	tracker := guard.NewTracker(guard.Budget{MaxTotalTokens: math.MaxInt64, MaxCostUSD: 1e9})
 	for range 3 {
 		tracker.Record(guard.Usage{InputTokens: math.MaxInt64, OutputTokens: math.MaxInt64, CostUSD: math.Inf(1)})
@@ -191,7 +191,7 @@ func TestFiguresBeyondReasonDoNotTurnAround(t *testing.T) {
 	}
 }
 
-func TestANilTrackerLimitsNothing(t *testing.T) {
+func TestTracker_NilLimitsNothing(t *testing.T) {
 	var tracker *guard.Tracker
 	tracker.Record(guard.Usage{InputTokens: 1})
 	tracker.RecordCumulative("a", guard.Usage{InputTokens: 1})
@@ -208,7 +208,7 @@ func TestANilTrackerLimitsNothing(t *testing.T) {
 	}
 }
 
-func TestTheZeroTrackerCountsAndLimitsNothing(t *testing.T) {
+func TestTracker_ZeroCountsAndLimitsNothing(t *testing.T) {
 	var tracker guard.Tracker
 	ctx, cancel := tracker.Context(t.Context())
 	defer cancel()
@@ -221,7 +221,7 @@ func TestTheZeroTrackerCountsAndLimitsNothing(t *testing.T) {
 
 // One goroutine of each evaluation reports again and again, out of order; others record. The sum is
 // that of the last figures.
-func TestManyEvaluationsShareOneTrackerExactly(t *testing.T) {
+func TestTracker_ConcurrentEvaluationsSumExactly(t *testing.T) {
 	const goroutines, reports = 64, 300
 	tracker := guard.NewTracker(guard.Budget{MaxTotalTokens: goroutines * reports * 3, MaxCostUSD: goroutines * reports * 0.01})
 	var wg sync.WaitGroup
@@ -254,7 +254,7 @@ func TestManyEvaluationsShareOneTrackerExactly(t *testing.T) {
 	}
 }
 
-func TestTheContextOfATrackerEndsInMidTurn(t *testing.T) {
+func TestTracker_ContextEndsInMidTurn(t *testing.T) {
 	spend := func(tracker *guard.Tracker) { tracker.Record(guard.Usage{InputTokens: 10}) }
 	cases := []struct {
 		name   string
@@ -295,7 +295,7 @@ func TestTheContextOfATrackerEndsInMidTurn(t *testing.T) {
 	}
 }
 
-func TestExactlySoManyRequestsBegin(t *testing.T) {
+func TestTracker_StartsExactlyTheAllowedRequests(t *testing.T) {
 	const allowed = 10
 	tracker := guard.NewTracker(guard.Budget{MaxRequests: allowed, MaxTotalTokens: 100})
 	ctx, cancel := tracker.Context(t.Context())
@@ -328,7 +328,7 @@ func TestExactlySoManyRequestsBegin(t *testing.T) {
 }
 
 // What the last request consumes does not end it.
-func TestTheLastRequestComesToItsEnd(t *testing.T) {
+func TestTracker_LastRequestFinishes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tracker := guard.NewTracker(guard.Budget{MaxRequests: 1, MaxTotalTokens: 10})
 		ctx, cancel := tracker.Context(t.Context())
@@ -349,7 +349,7 @@ func TestTheLastRequestComesToItsEnd(t *testing.T) {
 	})
 }
 
-func TestNoRequestBeginsPastAnotherLimit(t *testing.T) {
+func TestTracker_NoRequestStartsPastAnotherLimit(t *testing.T) {
 	c := &setClock{noon}
 	late := guard.NewTracker(guard.Budget{Deadline: c.clock().FromNow(time.Second)})
 	spent := guard.NewTracker(guard.Budget{MaxOutputTokens: 1})

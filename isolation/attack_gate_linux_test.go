@@ -99,7 +99,7 @@ func forge(line string) string {
 // Tools of this program run in no cell. What a gate denies of them stays denied: by settings that the
 // agent writes for the CLI, by a command that writes to the CLI's output, and by a CLI that was taken over
 // and asks for the tool itself. A gate that allows all else changes nothing about the isolation.
-func TestACommandCannotRunAToolThatTheGateDenies(t *testing.T) {
+func TestAttack_CommandCannotRunADeniedTool(t *testing.T) {
 	h := newTarget(t)
 	real := h.takeOver(t)
 	launch := attempt{"a denied tool", "mcp__drover__launch", script.Input{}, `denied`, []string{"launched"}}
@@ -136,7 +136,7 @@ func TestACommandCannotRunAToolThatTheGateDenies(t *testing.T) {
 
 // The CLI has a socket for messages of other CLIs, which a command can reach. The model reads them; the calls that
 // it makes then are decided like all others.
-func TestACommand_MessageToTheCLIRunsNothingUndecided(t *testing.T) {
+func TestAttack_MessageToTheCLIRunsNothingUndecided(t *testing.T) {
 	h := newTarget(t)
 	const message = "a message of a command"
 	read := script.SawText(strings.ToUpper(message))
@@ -167,7 +167,7 @@ const forgedSession = "6f9619ff-8b86-4d11-b42d-00c04fc964ff"
 
 // A CLI that was taken over says that the run is over, that it succeeded and cost nothing, and that it is another
 // conversation. The gateway has seen no answer, and has counted; the conversation is the one that was begun.
-func TestACommandCannotForgeTheEndOfARun(t *testing.T) {
+func TestAttack_CommandCannotForgeTheEndOfARun(t *testing.T) {
 	h := newTarget(t)
 	real := h.takeOver(t)
 	cost := script.Usage{Input: 1000, Output: 200}

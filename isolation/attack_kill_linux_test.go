@@ -51,7 +51,7 @@ func hold(dir string) string {
 
 // The death of the program that holds a cell is the end of everything in it. The next run removes what
 // it could not remove itself.
-func TestKillingTheHostProgramEndsTheCell(t *testing.T) {
+func TestAttack_KillingTheHostProgramEndsTheCell(t *testing.T) {
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
 		t.Fatal(err)

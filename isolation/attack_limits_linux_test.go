@@ -20,7 +20,7 @@ import (
 const mebibyte = 1 << 20
 
 // What the kernel limits fails inside, and the run goes on.
-func TestAnAgentDoesNotExhaustTheMachine(t *testing.T) {
+func TestLimits_AgentDoesNotExhaustTheMachine(t *testing.T) {
 	h := newTarget(t)
 	attempts := []attempt{
 		bash("many processes", attacker("fork", "300"), `started \d\d?, then .*temporarily unavailable`),
@@ -39,7 +39,7 @@ func TestAnAgentDoesNotExhaustTheMachine(t *testing.T) {
 }
 
 // What the kernel does not limit ends the run: it is told, and the rest of the disk is safe.
-func TestARunThatGrowsBeyondItsLimitsIsEnded(t *testing.T) {
+func TestLimits_RunAboveItsLimitsIsEnded(t *testing.T) {
 	h := newTarget(t)
 	added := filepath.Join(h.Root, "second") // both count, and together
 	if err := os.Mkdir(added, 0o700); err != nil {
@@ -73,7 +73,7 @@ func (h *target) checkBreach(t *testing.T, got record, limit int64) {
 }
 
 // Memory is limited by the kernel, which ends the process, or by the watchdog, which ends the run.
-func TestAnAgentDoesNotEatTheMemory(t *testing.T) {
+func TestAttack_AgentCannotExhaustTheMemory(t *testing.T) {
 	const limit = 700 * mebibyte
 	h := newTarget(t)
 	model := h.agent(t,
@@ -92,7 +92,7 @@ func TestAnAgentDoesNotEatTheMemory(t *testing.T) {
 }
 
 // Two cells of one user: one has used up its processes, the other does not notice.
-func TestACellThatExhaustsItsProcessesHurtsNoOther(t *testing.T) {
+func TestAttack_CellOutOfProcessesAffectsNoOther(t *testing.T) {
 	h := newTarget(t)
 	full := filepath.Join(h.Work, "full")
 	in := h.isolation()

@@ -17,7 +17,7 @@ import (
 
 // A link that an agent has left in its workspace does not choose what the next one gets to see, although
 // the caller names it.
-func TestALinkInTheWorkspaceOpensNothing(t *testing.T) {
+func TestWorkspace_LinkIsNotFollowed(t *testing.T) {
 	root, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
@@ -60,7 +60,7 @@ func TestALinkInTheWorkspaceOpensNothing(t *testing.T) {
 }
 
 // The CLI is run outside of the cell too, to ask for its version.
-func TestACLIThatTheAgentCouldReplaceIsNotRun(t *testing.T) {
+func TestCLI_ReplaceableIsNotRun(t *testing.T) {
 	work, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
@@ -84,7 +84,7 @@ func TestACLIThatTheAgentCouldReplaceIsNotRun(t *testing.T) {
 }
 
 // A CLI that is installed in the project can be run, and the agent can change neither it nor the way to it.
-func TestACLIInTheProjectCannotBeReplaced(t *testing.T) {
+func TestCLI_InTheProjectCannotBeReplaced(t *testing.T) {
 	work, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
 		t.Fatal(err)

@@ -10,7 +10,7 @@ import (
 
 // The CLI's own sandbox works inside of a cell that is asked for it: commands can then neither reach the
 // gateway nor change the home, nor speak for the CLI.
-func TestTheCLIsOwnSandboxWorksInACell(t *testing.T) {
+func TestCLISandbox_WorksInACell(t *testing.T) {
 	h := newTarget(t)
 	attempts := []attempt{
 		bash("work", "echo made > made; cat made", `made`),

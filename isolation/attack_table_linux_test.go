@@ -239,7 +239,7 @@ func (h *target) check(t *testing.T, attempts []attempt, model *claudetest.Model
 func clipped(text string) string { return text[:min(len(text), 1500)] }
 
 // An agent that may use every tool without a question does not get out, whatever it tries.
-func TestAnAgentDoesNotGetOut(t *testing.T) {
+func TestAttack_AgentStaysInTheCell(t *testing.T) {
 	h := newTarget(t)
 	attempts := h.attempts()
 	model := h.agent(t, turnsOf(attempts, 6)...)
@@ -273,7 +273,7 @@ func (h *target) checkConnections(t *testing.T, got record) {
 }
 
 // The key pays for the run and is nowhere in the cell.
-func TestTheKeyNeverEntersTheCell(t *testing.T) {
+func TestAttack_KeyNeverEntersTheCell(t *testing.T) {
 	h := newTarget(t)
 	var texts []string
 	for _, text := range []string{h.key, h.secret, "planted for the search"} {
@@ -306,6 +306,6 @@ func TestTheKeyNeverEntersTheCell(t *testing.T) {
 }
 
 // Most people are not root. What an agent can do there is tried again as one of them.
-func TestAttacksAsAnOrdinaryUser(t *testing.T) {
-	testkit.RerunAsUser(t, claudetest.CLI(t).Path, "^(TestAnAgentDoesNotGetOut|TestAnAgentDoesNotEatTheMemory|TestTheKey.*|TestACommand.*|TestACellThat.*|TestTheCLIsOwnSandboxWorksInACell|TestKilling.*)$")
+func TestAttacks_AsOrdinaryUser(t *testing.T) {
+	testkit.RerunAsUser(t, claudetest.CLI(t).Path, "^(TestAttack_|TestCLISandbox_WorksInACell$)")
 }

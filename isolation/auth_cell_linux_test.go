@@ -20,7 +20,7 @@ import (
 
 // Whatever the host pays with feeds the gateway, in the form that it needs, and is not in the cell: with the
 // real CLI, which looks for it.
-func TestWhateverTheHostPaysWithStaysOutside(t *testing.T) {
+func TestAuth_CredentialsStayOutsideTheCell(t *testing.T) {
 	const secret = "planted-secret-0123456789"
 	bearer := http.Header{"Authorization": {"Bearer " + secret}}
 	for name, x := range map[string]struct {

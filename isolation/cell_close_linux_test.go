@@ -40,7 +40,7 @@ func waitForInput(cell *isolation.Cell) launch.Command {
 	return launch.Command{Path: "/bin/bash", Args: []string{"-c", "read x"}, Dir: in.Dir, Env: in.Environ()}
 }
 
-func TestNothingStartsInAClosedCell(t *testing.T) {
+func TestCell_ClosedStartsNothing(t *testing.T) {
 	needCell(t)
 	for _, level := range []isolation.Level{isolation.LevelCell, isolation.LevelHost} {
 		o := programIn(t.TempDir())
@@ -59,7 +59,7 @@ func TestNothingStartsInAClosedCell(t *testing.T) {
 }
 
 // Whenever Close comes, what was started has ended when it returns, and its home is gone.
-func TestCloseEndsWhatJustStarts(t *testing.T) {
+func TestCell_CloseEndsAStartingProgram(t *testing.T) {
 	needCell(t)
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 	for n := range 12 {
@@ -95,7 +95,7 @@ func TestCloseEndsWhatJustStarts(t *testing.T) {
 }
 
 // A start that does not listen to its context is waited for, and what it has started is ended.
-func TestCloseWaitsForAStart(t *testing.T) {
+func TestCell_CloseWaitsForAStart(t *testing.T) {
 	began := make(chan struct{})
 	slow := launch.SpawnerFunc(func(ctx context.Context, cmd launch.Command) (launch.Process, error) {
 		close(began)
@@ -157,7 +157,7 @@ func TestCell_SeveralStartsHaveTheSameProtection(t *testing.T) {
 }
 
 // Who is told of a start may close the cell at once.
-func TestACellCanBeClosedWhenItsProgramHasStarted(t *testing.T) {
+func TestCell_CanBeClosedInStarted(t *testing.T) {
 	needCell(t)
 	temp := t.TempDir()
 	o := programIn(t.TempDir())
@@ -180,7 +180,7 @@ func TestACellCanBeClosedWhenItsProgramHasStarted(t *testing.T) {
 }
 
 // A function of the caller's that panics leaves nothing behind.
-func TestAPanicWhileACellIsOpenedLeavesNothing(t *testing.T) {
+func TestCell_PanicWhileOpeningLeavesNothing(t *testing.T) {
 	needCell(t)
 	for name, broken := range map[string]struct {
 		populate func(*isolation.Home) error
@@ -206,7 +206,7 @@ func TestAPanicWhileACellIsOpenedLeavesNothing(t *testing.T) {
 	}
 }
 
-func TestLevelsThatDoNotExistAreRefused(t *testing.T) {
+func TestOpen_UnknownLevelsAreRefused(t *testing.T) {
 	for _, i := range []*isolation.Isolation{{Strongest: -1}, {Weakest: 4}, {Strongest: -1, Weakest: 7}} {
 		i.APIKey, i.TempDir, i.Host = "key", t.TempDir(), hostWith()
 		cell, err := i.Open(t.Context(), programIn(t.TempDir()), isolation.OpenOptions{})

@@ -36,7 +36,7 @@ func holdShell(t *testing.T, i *isolation.Isolation, line string) (launch.Proces
 }
 
 // Each cell of a program has a control group of its own, not only the first one.
-func TestEachCellHasAControlGroup(t *testing.T) {
+func TestCell_EachHasAControlGroup(t *testing.T) {
 	requireCell(t)
 	group, err := cgroup.New("try", cgroup.Limits{Memory: 1 << 30, Processes: 100})
 	if err != nil {
@@ -60,7 +60,7 @@ func TestEachCellHasAControlGroup(t *testing.T) {
 }
 
 // A CLI that the kernel ends because of its memory is told of like any other that goes beyond a limit.
-func TestACLIThatIsOutOfMemoryIsTold(t *testing.T) {
+func TestCell_OutOfMemoryIsReported(t *testing.T) {
 	requireCell(t)
 	group, err := cgroup.New("try", cgroup.Limits{Memory: 1 << 30, Processes: 100})
 	if err != nil {

@@ -41,7 +41,7 @@ func (f folders) isolation() *isolation.Isolation {
 }
 
 // What may only be read stays so where everything around it can be written.
-func TestAReadablePathInTheWorkspaceIsNotWritten(t *testing.T) {
+func TestMounts_ReadablePathInTheWorkspaceIsReadOnly(t *testing.T) {
 	needCell(t)
 	f := newFolders(t)
 	plant(t, f.at("work/vendor/code"), "kept in vendor")
@@ -56,7 +56,7 @@ func TestAReadablePathInTheWorkspaceIsNotWritten(t *testing.T) {
 	}
 }
 
-func TestPathsThatOpenTooMuchAreRefused(t *testing.T) {
+func TestMounts_PathsThatExposeTooMuchAreRefused(t *testing.T) {
 	needCell(t)
 	f := newFolders(t)
 	plant(t, f.at("data/kept"), "")
@@ -94,7 +94,7 @@ func TestPathsThatOpenTooMuchAreRefused(t *testing.T) {
 }
 
 // Files that the options name are inside, also those that are meant from the working directory.
-func TestFilesOfTheOptionsAreInside(t *testing.T) {
+func TestMounts_FilesOfTheOptionsAreInside(t *testing.T) {
 	needCell(t)
 	f := newFolders(t)
 	for _, name := range []string{"settings.json", "prompt", "plugin/plugin.json", "root/.claude/settings.json", "root/other", "tools/server", "tools/data"} {
@@ -162,7 +162,7 @@ func TestProtection_WeakerLevelSaysWhatIsMissing(t *testing.T) {
 }
 
 // The CLI does not say when it cannot write its debug output.
-func TestTheDebugFileOfTheCLIIsWritten(t *testing.T) {
+func TestCLI_DebugFileIsWritten(t *testing.T) {
 	needCell(t)
 	f, cli := newFolders(t), claudetest.CLI(t)
 	o := cli.Options(claudetest.NewModel(t, script.Text("done")))
@@ -204,7 +204,7 @@ func saidBy(t *testing.T, o *claude.Options, cmd launch.Command) string {
 }
 
 // A CLI that is a script is found by its interpreter, whatever arguments that has, with what is beside it.
-func TestAScriptIsInsideWithWhatIsBesideIt(t *testing.T) {
+func TestMounts_ScriptIsInsideWithItsFolder(t *testing.T) {
 	needCell(t)
 	f := newFolders(t)
 	plant(t, f.at("cli/part"), "kept beside the script")
@@ -225,7 +225,7 @@ func TestAScriptIsInsideWithWhatIsBesideIt(t *testing.T) {
 }
 
 // A script that an agent could change is no CLI.
-func TestAScriptInTheWorkspaceIsRefused(t *testing.T) {
+func TestMounts_ScriptInTheWorkspaceIsRefused(t *testing.T) {
 	needCell(t)
 	f := newFolders(t)
 	plant(t, f.at("work/cli.js"), "")
@@ -248,7 +248,7 @@ func TestAScriptInTheWorkspaceIsRefused(t *testing.T) {
 }
 
 // Wherever a workspace is and whatever it is called, it has the same path inside.
-func TestAWorkspaceMayBeAnywhere(t *testing.T) {
+func TestMounts_WorkspaceMayBeAnywhere(t *testing.T) {
 	needCell(t)
 	for _, parent := range []string{"/var/tmp", "/dev/shm", "/tmp", os.TempDir()} {
 		top, err := os.MkdirTemp(parent, "drover: a\nname ")
@@ -266,7 +266,7 @@ func TestAWorkspaceMayBeAnywhere(t *testing.T) {
 	}
 }
 
-func TestATempFolderWithoutALimit(t *testing.T) {
+func TestMounts_TempFolderWithoutALimit(t *testing.T) {
 	needCell(t)
 	f := newFolders(t)
 	i := f.isolation()
@@ -277,7 +277,7 @@ func TestATempFolderWithoutALimit(t *testing.T) {
 	}
 }
 
-func TestCellsOfAnOrdinaryUser(t *testing.T) {
+func TestCells_AsOrdinaryUser(t *testing.T) {
 	needCell(t)
-	testkit.RerunAsUser(t, "/bin/true", "^Test(AReadablePathIn|PathsThatOpen|FilesOfTheOptions|AScriptI|AWorkspaceMay|ATempFolder|NothingStarts|CloseEnds|CloseWaits|ACellCan|APanicWhile|Mounts_)")
+	testkit.RerunAsUser(t, "/bin/true", "^Test(Mounts_|Cell_(CanBeClosed|Close|Panic))")
 }

@@ -11,7 +11,7 @@ import (
 )
 
 // In a strict cell the CLI's own sandbox does not work, and it does not notice; the try before a run does.
-func TestASandboxThatDoesNotWorkInACellIsNoticed(t *testing.T) {
+func TestSandbox_FailureInACellIsDetected(t *testing.T) {
 	if err := jail.Supported(t.Context(), ""); err != nil {
 		t.Skip(err)
 	}

@@ -19,7 +19,7 @@ import (
 	"github.com/drover-agents/drover/isolation"
 )
 
-func TestServeAsAnOrdinaryUser(t *testing.T) {
+func TestServing_AsOrdinaryUser(t *testing.T) {
 	testkit.RerunAsUser(t, "/bin/true", "^TestServe_")
 }
 
@@ -52,7 +52,7 @@ func request(t *testing.T, address, path string) string {
 	return fmt.Sprintf(`exec 3<>/dev/tcp/%s/%s && printf 'GET %s HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n' >&3 && cat <&3`, at.Hostname(), at.Port(), at.Path+path)
 }
 
-func TestServe_ProgramReachesHandlersAndNobodyElseDoes(t *testing.T) {
+func TestServe_OnlyTheProgramReachesHandlers(t *testing.T) {
 	for _, level := range []isolation.Level{isolation.LevelCell, isolation.LevelLandlock, isolation.LevelHost} {
 		t.Run(level.String(), func(t *testing.T) {
 			cell := openAt(t, level)

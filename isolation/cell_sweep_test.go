@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-func TestASweepIsNotRepeatedAtOnce(t *testing.T) {
+func TestSweep_IsNotRepeatedAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var p pacer
 		swept := 0

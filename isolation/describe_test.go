@@ -45,7 +45,7 @@ func TestProtection_DescribesEachLevel(t *testing.T) {
 	}
 }
 
-func TestEveryCellSaysWhoKeepsItsMemory(t *testing.T) {
+func TestProtection_StatesTheMemoryLimit(t *testing.T) {
 	for group, want := range map[bool]string{true: "kept by the kernel", false: "watched"} {
 		said := facts{isolation: &Isolation{}, group: group}.describe()
 		if !slices.ContainsFunc(said.Enforced, func(s string) bool { return strings.HasPrefix(s, "memory: ") && strings.Contains(s, want) }) {
@@ -54,7 +54,7 @@ func TestEveryCellSaysWhoKeepsItsMemory(t *testing.T) {
 	}
 }
 
-func TestANetworkPolicyInWords(t *testing.T) {
+func TestProtection_DescribesTheNetworkPolicy(t *testing.T) {
 	for _, test := range []struct {
 		policy NetworkPolicy
 		want   string

@@ -21,7 +21,7 @@ func hostWith(variables ...string) isolation.Host {
 	return isolation.Host{Environ: func() []string { return variables }, Home: "/home/of/nobody/here"}
 }
 
-func TestTheEnvironmentIsBuiltFromNothing(t *testing.T) {
+func TestBuildEnv_StartsEmpty(t *testing.T) {
 	machine := []string{
 		"PATH=/opt/bin:.:/usr/bin::bin", "HOME=/home/ada", "LANG=en_GB.UTF-8", "LC_TIME=C", "TZ=UTC", "TERM=xterm", "NO_COLOR=1", "COLORTERM=truecolor",
 		"PROJECT=apollo", "ANTHROPIC_API_KEY=sk-ant-0123456789", "GITHUB_TOKEN=x", "BROKEN", "=C:=C:\\",
@@ -85,7 +85,7 @@ var secretValues = []string{
 	"eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.sig_nature", "Bearer 0123456789abcdef01234567", "sk_live_abcdefgh", "npm_abcdefgh", "AIzaSyA1234567890abcdefghijklmnopqrstuv", "x=1 sk-ant-api03-abcdef", "a,https://u:p@h/,b", "API_KEY=abcdef",
 }
 
-func TestSensitiveVariablesOfTheHostStayThere(t *testing.T) {
+func TestBuildEnv_DropsSensitiveVariables(t *testing.T) {
 	for _, name := range sensitiveNames {
 		checkLeftOut(t, name, "harmless")
 	}
@@ -104,7 +104,7 @@ func checkLeftOut(t *testing.T, name, value string) {
 	}
 }
 
-func TestOrdinaryVariablesOfTheHostPass(t *testing.T) {
+func TestBuildEnv_PassesOrdinaryVariables(t *testing.T) {
 	for _, entry := range []string{
 		"PROJECT=apollo", "GOPATH=/go", "MONKEY=1", "PASSENGER=ada", "COLUMNS=80", "HOSTNAME=cell", "BUILD_NUMBER=7", "RUST_BACKTRACE=1", "DEBUG=*", "MANPATH=/usr/share/man",
 		"DOCS=https://example.com/a@b", "TIME_FORMAT=15:04", "ADDRESS=ada@example.com", "SKIP=task-1",
@@ -117,7 +117,7 @@ func TestOrdinaryVariablesOfTheHostPass(t *testing.T) {
 	}
 }
 
-func TestNoSecretOfTheHostEverPasses(t *testing.T) {
+func TestBuildEnv_PassesNoSecret(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		secret := rapid.SampledFrom(secretValues).Draw(t, "secret")
 		before := rapid.StringMatching(`([a-zA-Z0-9/.]{1,8}[ ,;=])?`).Draw(t, "before")
@@ -168,7 +168,7 @@ func TestBuildEnv_RefusesVariablesOfTheIsolation(t *testing.T) {
 	}
 }
 
-func TestProgramRefusesVariablesOfItsOwn(t *testing.T) {
+func TestProgram_RefusesItsVariables(t *testing.T) {
 	p := isolation.Program{Refused: []isolation.RefusedVariable{{Name: "AGENT_*", Instead: "Isolation.Auth"}, {Name: "*_MODE", Instead: "a flag"}}}
 	for name, instead := range map[string]string{"AGENT_KEY": "Isolation.Auth", "agent_key": "Isolation.Auth", "ANY_MODE": "a flag", "HOME": "Isolation.Populate"} {
 		checkRefused(t, p.ValidateEnv(map[string]string{name: "x"}), fmt.Sprintf("Env[%q]", name), instead)

@@ -56,7 +56,7 @@ func inUse(ctx context.Context, reviewer *agent.Runner) (protection isolation.Pr
 	return protection, used, done, nil
 }
 
-func TestTheReviewerOfThePage(t *testing.T) {
+func TestExample_ReviewerOfTheDocs(t *testing.T) {
 	cli := claudetest.CLI(t)
 	shared := filepath.Join(cli.Root, "shared")
 	plant(t, filepath.Join(shared, "notes"), "shared notes")

@@ -20,8 +20,8 @@ import (
 	"github.com/drover-agents/drover/isolation"
 )
 
-func TestCommandsAsAnOrdinaryUser(t *testing.T) {
-	testkit.RerunAsUser(t, "/bin/true", "^TestACheckCommand")
+func TestExecs_AsOrdinaryUser(t *testing.T) {
+	testkit.RerunAsUser(t, "/bin/true", "^TestExec_")
 }
 
 // shell runs a line of shell beside an agent that works in dir.
@@ -38,7 +38,7 @@ func shell(t *testing.T, in *isolation.Isolation, dir, line string, change ...fu
 	return done.ExitCode, string(done.Output)
 }
 
-func TestACheckCommandWorksOnTheFilesOfTheAgent(t *testing.T) {
+func TestExec_WorksOnTheFilesOfTheAgent(t *testing.T) {
 	dir := testkit.SharedFolder(t)
 	plant(t, filepath.Join(dir, "check.sh"), "#!/bin/sh\necho \"$@\"; cat agent.txt; echo wrong >&2; echo done > result.txt; exit 3\n")
 	plant(t, filepath.Join(dir, "agent.txt"), "by the agent\n")
@@ -60,7 +60,7 @@ func TestACheckCommandWorksOnTheFilesOfTheAgent(t *testing.T) {
 	}
 }
 
-func TestACheckCommandThatIsNotThereFails(t *testing.T) {
+func TestExec_MissingProgramFails(t *testing.T) {
 	code, output := shell(t, nil, testkit.SharedFolder(t), "", func(o *isolation.ExecOptions) { o.Argv = []string{"no-such-program"} })
 	if code != 127 || !strings.Contains(output, "not found") {
 		t.Errorf("got exit code %d and %q, want 127 and why", code, output)
@@ -70,7 +70,7 @@ func TestACheckCommandThatIsNotThereFails(t *testing.T) {
 	}
 }
 
-func TestACheckCommandMayBeKeptFromWriting(t *testing.T) {
+func TestExec_ReadOnlyCannotWrite(t *testing.T) {
 	dir := testkit.SharedFolder(t)
 	plant(t, filepath.Join(dir, "file"), "as it was")
 	code, output := shell(t, nil, dir, "cat file; echo other > file", func(o *isolation.ExecOptions) { o.ReadOnly = true })
@@ -79,7 +79,7 @@ func TestACheckCommandMayBeKeptFromWriting(t *testing.T) {
 	}
 }
 
-func TestACheckCommandGetsNoSecretsAndAHomeOfItsOwn(t *testing.T) {
+func TestExec_HasNoSecretsAndAHomeOfItsOwn(t *testing.T) {
 	t.Setenv("ANTHROPIC_API_KEY", "sk-ant-secret")
 	t.Setenv("SOME_TOKEN", "sk-ant-secret")
 	dir := testkit.SharedFolder(t)
@@ -161,14 +161,14 @@ func checkMischief(t *testing.T, in *isolation.Isolation) {
 	}
 }
 
-func TestACheckCommandDoesNotGetOut(t *testing.T) { checkMischief(t, nil) }
+func TestExec_StaysInTheCell(t *testing.T) { checkMischief(t, nil) }
 
-func TestACheckCommandBehindLandlockDoesNotGetOut(t *testing.T) {
+func TestExec_StaysBehindLandlock(t *testing.T) {
 	ordinary(t)
 	checkMischief(t, onlyLandlock())
 }
 
-func TestACheckCommandDoesNotSeeProcessesOfTheHost(t *testing.T) {
+func TestExec_SeesNoProcessesOfTheHost(t *testing.T) {
 	victim := exec.Command("sleep", "86398")
 	if err := victim.Start(); err != nil {
 		t.Fatal(err)
@@ -180,7 +180,7 @@ func TestACheckCommandDoesNotSeeProcessesOfTheHost(t *testing.T) {
 }
 
 // It is ended with everything that it started, also what has left its session.
-func TestACheckCommandThatTakesTooLongIsEnded(t *testing.T) {
+func TestExec_TimeoutEndsTheWholeTree(t *testing.T) {
 	for _, in := range levelsHere() {
 		dir := testkit.SharedFolder(t)
 		line := "setsid sleep 7654.321 & sleep 7654.321 & echo begun; sleep 7654.321"
@@ -202,7 +202,7 @@ func levelsHere() []*isolation.Isolation {
 	return all
 }
 
-func TestACheckCommandEndsWithItsContext(t *testing.T) {
+func TestExec_EndsWithItsContext(t *testing.T) {
 	why := errors.New("enough")
 	for _, after := range []time.Duration{time.Millisecond, 10 * time.Millisecond, 200 * time.Millisecond} { // also while it is being started
 		ctx, cancel := context.WithCancelCause(t.Context())
@@ -214,7 +214,7 @@ func TestACheckCommandEndsWithItsContext(t *testing.T) {
 	}
 }
 
-func TestACheckCommandThatForksWithoutEndIsBounded(t *testing.T) {
+func TestExec_ForkBombIsBounded(t *testing.T) {
 	in := &isolation.Isolation{Limits: isolation.Limits{Processes: 40}}
 	code, output := shell(t, in, testkit.SharedFolder(t), "bomb() { bomb | bomb & }; bomb; sleep 7652", func(o *isolation.ExecOptions) { o.Timeout = time.Second })
 	if code != isolation.ExitTimeout || !strings.Contains(output, "temporarily unavailable") {
@@ -222,7 +222,7 @@ func TestACheckCommandThatForksWithoutEndIsBounded(t *testing.T) {
 	}
 }
 
-func TestACheckCommandThatSaysTooMuchIsCut(t *testing.T) {
+func TestExec_LongOutputIsCut(t *testing.T) {
 	line := "seq 3000000; echo the end >&2; sleep 0.1; echo really"
 	code, output := shell(t, nil, testkit.SharedFolder(t), line, func(o *isolation.ExecOptions) { o.MaxOutput = 1000 })
 	if code != 0 || !strings.HasSuffix(output, "really\n") || !strings.HasPrefix(output, "[2288") || len(output) > 1100 {
@@ -234,7 +234,7 @@ func TestACheckCommandThatSaysTooMuchIsCut(t *testing.T) {
 	}
 }
 
-func TestACheckCommandThatFillsTheDiskIsEnded(t *testing.T) {
+func TestExec_DiskLimitEndsTheCommand(t *testing.T) {
 	in := &isolation.Isolation{Limits: isolation.Limits{WorkspaceBytes: 8 * mebibyte}}
 	line := "for n in $(seq 200); do head -c 1000000 /dev/zero > grown-$n; sleep 0.02; done; echo everything"
 	code, output := shell(t, in, testkit.SharedFolder(t), line)
@@ -244,7 +244,7 @@ func TestACheckCommandThatFillsTheDiskIsEnded(t *testing.T) {
 }
 
 // A CLI that is installed in the project would be started by the next run.
-func TestACheckCommandCannotReplaceTheCLI(t *testing.T) {
+func TestExec_CannotReplaceTheCLI(t *testing.T) {
 	dir := testkit.SharedFolder(t)
 	cli := filepath.Join(dir, "bin", "claude")
 	program, err := os.ReadFile("/bin/true")
@@ -258,7 +258,7 @@ func TestACheckCommandCannotReplaceTheCLI(t *testing.T) {
 	}
 }
 
-func TestACheckCommand_NeedsTheRequiredLevel(t *testing.T) {
+func TestExec_NeedsTheRequiredLevel(t *testing.T) {
 	dir := testkit.SharedFolder(t)
 	sandbox := &isolation.Isolation{Strongest: isolation.LevelSandbox, Weakest: isolation.LevelSandbox}
 	_, err := sandbox.Exec(t.Context(), isolation.ExecOptions{Argv: []string{"true"}, Program: isolation.Program{Dir: dir}})

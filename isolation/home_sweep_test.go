@@ -72,7 +72,7 @@ func parentFolder(t *testing.T) string {
 	return dir
 }
 
-func TestLeftoversOfAKilledProgramAreSwept(t *testing.T) {
+func TestSweepHomes_KilledProgram(t *testing.T) {
 	parent := parentFolder(t)
 	other := startProgram(t, parent)
 	if removed := sweep(t, parent); len(removed) > 0 {
@@ -106,7 +106,7 @@ func TestSweepHomes_FormerAndOtherPrefixes(t *testing.T) {
 	}
 }
 
-func TestLeftoversAreNotSoughtInHomesOfTheLiving(t *testing.T) {
+func TestSweepHomes_HomesInUseStay(t *testing.T) {
 	parent := parentFolder(t)
 	mine, other := newHome(t, parent), startProgram(t, parent)
 	if removed := sweep(t, parent); len(removed) > 0 {
@@ -119,7 +119,7 @@ func TestLeftoversAreNotSoughtInHomesOfTheLiving(t *testing.T) {
 	}
 }
 
-func TestLeftoversThatAreNotOursStay(t *testing.T) {
+func TestSweepHomes_ForeignFilesStay(t *testing.T) {
 	parent, outside := parentFolder(t), t.TempDir()
 	ours := startProgram(t, parent)
 	ours.kill()
@@ -166,7 +166,7 @@ func TestLeftoversThatAreNotOursStay(t *testing.T) {
 	}
 }
 
-func TestLeftoversOfOtherUsersStay(t *testing.T) {
+func TestSweepHomes_HomesOfOtherUsersStay(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root can make files of another user: run as root")
 	}
@@ -184,7 +184,7 @@ func TestLeftoversOfOtherUsersStay(t *testing.T) {
 	}
 }
 
-func TestAFolderThatCannotBeSweptIsNamed(t *testing.T) {
+func TestSweepHomes_ErrorNamesTheFolder(t *testing.T) {
 	missing := filepath.Join(t.TempDir(), "missing")
 	if _, err := isolation.SweepHomes(missing, ""); err == nil || !strings.Contains(advice.Text(err), missing) {
 		t.Errorf("got %v, want an error with the folder's name", err)

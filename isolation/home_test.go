@@ -34,7 +34,7 @@ func checkEmpty(t *testing.T, dir string) {
 	}
 }
 
-func TestAHomeIsPrivate(t *testing.T) {
+func TestHome_IsPrivate(t *testing.T) {
 	parent := t.TempDir()
 	own, err := isolation.NewHome(isolation.HomeOptions{TempDir: parent, Prefix: "claude-agent-", ConfigDir: ".config"})
 	if err != nil || !strings.HasPrefix(filepath.Base(own.Path()), "claude-agent-") {
@@ -64,7 +64,7 @@ func TestAHomeIsPrivate(t *testing.T) {
 	}
 }
 
-func TestAHomeHasItsPlaces(t *testing.T) {
+func TestHome_Folders(t *testing.T) {
 	home := newHome(t, t.TempDir())
 	for _, test := range []struct{ name, got, want string }{
 		{"ConfigDir", home.ConfigDir(), ".config"},
@@ -79,7 +79,7 @@ func TestAHomeHasItsPlaces(t *testing.T) {
 	}
 }
 
-func TestClosingRemovesTheHomeOnceForAll(t *testing.T) {
+func TestHome_ConcurrentClosesRemoveItOnce(t *testing.T) {
 	parent := t.TempDir()
 	home := newHome(t, parent)
 	var wg sync.WaitGroup
@@ -100,7 +100,7 @@ func TestClosingRemovesTheHomeOnceForAll(t *testing.T) {
 	checkEmpty(t, parent)
 }
 
-func TestAHomeIsRemovedWhenTheRunPanics(t *testing.T) {
+func TestHome_IsRemovedWhenTheRunPanics(t *testing.T) {
 	parent := t.TempDir()
 	func() {
 		defer func() { _ = recover() }()
@@ -112,7 +112,7 @@ func TestAHomeIsRemovedWhenTheRunPanics(t *testing.T) {
 }
 
 // Runs as an ordinary user too: root can read everything anyway.
-func TestWhatTheAgentLockedIsRemovedToo(t *testing.T) {
+func TestHome_LockedFilesAreRemoved(t *testing.T) {
 	parent, outside := t.TempDir(), t.TempDir()
 	if err := os.Chmod(outside, 0o500); err != nil {
 		t.Fatal(err)
@@ -140,7 +140,7 @@ func TestWhatTheAgentLockedIsRemovedToo(t *testing.T) {
 	}
 }
 
-func TestADeepTreeIsRemovedToo(t *testing.T) {
+func TestHome_DeepTreeIsRemoved(t *testing.T) {
 	parent := t.TempDir()
 	home := newHome(t, parent)
 	makeDeep(t, home.TempDir(), 400)
@@ -169,7 +169,7 @@ func makeDeep(t *testing.T, dir string, depth int) {
 	root.Close()
 }
 
-func TestAHomeThatCannotBeMadeSaysWhatToDo(t *testing.T) {
+func TestHome_ErrorHasTheNextStep(t *testing.T) {
 	if _, err := isolation.NewHome(isolation.HomeOptions{Prefix: "../x"}); err == nil || !strings.Contains(advice.Text(err), "Isolation.TempDir") {
 		t.Errorf("got %v, want what to do", err)
 	}

@@ -30,7 +30,7 @@ func plant(t *testing.T, path, content string) {
 // planted is a secret that must never be printed.
 const planted = "sk-ant-planted-0123456789"
 
-func TestAnIsolationPrintsWithoutItsSecrets(t *testing.T) {
+func TestIsolation_PrintsWithoutItsSecrets(t *testing.T) {
 	i := isolation.Isolation{APIKey: planted, Env: map[string]string{"NAME": planted}, Weakest: host}
 	text := fmt.Sprintf("%v %+v %#v %s", i, i, &i, &i)
 	if strings.Contains(text, "planted") || !strings.Contains(text, "NAME") || !strings.Contains(text, "Weakest:host") {

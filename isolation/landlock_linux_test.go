@@ -26,7 +26,7 @@ func onlyLandlock() *isolation.Isolation {
 	return &isolation.Isolation{Strongest: landlock, Weakest: landlock}
 }
 
-func TestLandlockIsRefusedToRoot(t *testing.T) {
+func TestLandlock_IsRefusedToRoot(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("this is not root")
 	}
@@ -38,18 +38,18 @@ func TestLandlockIsRefusedToRoot(t *testing.T) {
 	}
 }
 
-func TestLandlockAsAnOrdinaryUser(t *testing.T) {
-	testkit.RerunAsUser(t, claudetest.CLI(t).Path, "^TestTheRealCLIBehindLandlock")
+func TestLandlock_AsOrdinaryUser(t *testing.T) {
+	testkit.RerunAsUser(t, claudetest.CLI(t).Path, "^TestLandlockCLI_")
 }
 
 func ordinary(t *testing.T) {
 	t.Helper()
 	if os.Getuid() == 0 {
-		t.Skip("Landlock is not for root; TestLandlockAsAnOrdinaryUser runs this")
+		t.Skip("Landlock is not for root; TestLandlock_AsOrdinaryUser runs this")
 	}
 }
 
-func TestTheRealCLIBehindLandlockStaysThere(t *testing.T) {
+func TestLandlockCLI_StaysInside(t *testing.T) {
 	ordinary(t)
 	cli := claudetest.CLI(t)
 	canary, outside := filepath.Join(cli.Root, "canary", "file"), filepath.Join(cli.Root, "out")
@@ -116,7 +116,7 @@ func perl(code string) string {
 	return `perl -MSocket -e 'socket(S,AF_INET,SOCK_STREAM,0) or die "socket: $!"; ` + code + `'; true`
 }
 
-func TestTheRealCLIBehindLandlockGetsWhatThePolicyAllows(t *testing.T) {
+func TestLandlockCLI_GetsTheAllowedNetwork(t *testing.T) {
 	ordinary(t)
 	cli := claudetest.CLI(t)
 	data, out := filepath.Join(cli.Root, "data"), filepath.Join(cli.Root, "out")
@@ -144,7 +144,7 @@ func TestTheRealCLIBehindLandlockGetsWhatThePolicyAllows(t *testing.T) {
 	}
 }
 
-func TestTheRealCLIBehindLandlockIsEndedAtItsLimits(t *testing.T) {
+func TestLandlockCLI_IsEndedAtItsLimits(t *testing.T) {
 	ordinary(t)
 	cli := claudetest.CLI(t)
 	model := claudetest.NewModel(t, script.Call("Bash", command("for n in 1 2 3 4 5 6 7 8; do head -c 8000000 /dev/zero > f$n; done; tail -f /dev/null")), script.Text("done"))
@@ -173,7 +173,7 @@ func TestTheRealCLIBehindLandlockIsEndedAtItsLimits(t *testing.T) {
 	}
 }
 
-func TestTheRealCLIBehindLandlockThatCannotStartSaysWhy(t *testing.T) {
+func TestLandlockCLI_FailedStartHasTheReason(t *testing.T) {
 	ordinary(t)
 	cli := claudetest.CLI(t)
 	opts := cli.Options(claudetest.NewModel(t))

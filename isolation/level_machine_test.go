@@ -72,7 +72,7 @@ var machines = []struct {
 
 // By default a run wants a cell. Without one it does not start, and says what is missing and how to
 // accept less.
-func TestAMachineWithoutACellRefusesByDefault(t *testing.T) {
+func TestDecideLevel_NoCellIsRefusedByDefault(t *testing.T) {
 	for _, m := range machines {
 		t.Run(m.name, func(t *testing.T) {
 			level, _, err := (&Isolation{}).decideLevel(t.Context(), m.machine)
@@ -97,7 +97,7 @@ func TestAMachineWithoutACellRefusesByDefault(t *testing.T) {
 }
 
 // A run gets a weaker level only if it accepts that level, and never a weaker one than necessary.
-func TestLessIsAcceptedOnlyByName(t *testing.T) {
+func TestDecideLevel_WeakerLevelOnlyIfAccepted(t *testing.T) {
 	for _, m := range machines {
 		for weakest := LevelCell; weakest <= LevelHost; weakest++ {
 			for strongest := LevelCell; strongest <= weakest; strongest++ {
@@ -120,7 +120,7 @@ func TestLessIsAcceptedOnlyByName(t *testing.T) {
 	}
 }
 
-func TestLevelsThatContradictEachOtherAreRefused(t *testing.T) {
+func TestDecideLevel_ContradictingLevelsAreRefused(t *testing.T) {
 	for name, i := range map[string]*Isolation{
 		"Strongest is weaker than Weakest": {Strongest: LevelSandbox},
 		"Sandbox.Disabled":                 {Sandbox: &Sandbox{Disabled: true}, Weakest: LevelSandbox},
@@ -131,7 +131,7 @@ func TestLevelsThatContradictEachOtherAreRefused(t *testing.T) {
 	}
 }
 
-func TestRootGetsNoLandlock(t *testing.T) {
+func TestDecideLevel_RootGetsNoLandlock(t *testing.T) {
 	root := aMachine("linux", func(m *machine) { m.root = true })
 	_, _, err := (&Isolation{Strongest: LevelLandlock, Weakest: LevelLandlock}).decideLevel(t.Context(), root)
 	if err == nil || !strings.Contains(advice.Text(err), "run as an ordinary user") {
@@ -139,7 +139,7 @@ func TestRootGetsNoLandlock(t *testing.T) {
 	}
 }
 
-func TestThisMachineHasALevel(t *testing.T) {
+func TestBest_HasALevelAndReasons(t *testing.T) {
 	level, reasons := Best(t.Context())
 	if !level.valid() || len(reasons) != int(level) {
 		t.Errorf("got %s and %d reasons, want one for each stronger level", level, len(reasons))

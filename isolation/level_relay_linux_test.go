@@ -13,7 +13,7 @@ import (
 	"github.com/drover-agents/drover/isolation/internal/jail"
 )
 
-func TestToolsInACellReachAProxyOfTheCallers(t *testing.T) {
+func TestRelay_ToolsReachTheProxyOfTheCaller(t *testing.T) {
 	if err := jail.Supported(t.Context(), ""); err != nil {
 		t.Skip(err)
 	}

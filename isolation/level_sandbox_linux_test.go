@@ -29,11 +29,11 @@ func onlySandbox(t *testing.T) *isolation.Isolation {
 	return &isolation.Isolation{Strongest: sandbox, Weakest: sandbox}
 }
 
-func TestSandboxAsAnOrdinaryUser(t *testing.T) {
-	testkit.RerunAsUser(t, claudetest.CLI(t).Path, "^TestTheCLIsOwnSandbox")
+func TestSandboxes_AsOrdinaryUser(t *testing.T) {
+	testkit.RerunAsUser(t, claudetest.CLI(t).Path, "^TestCLISandbox_")
 }
 
-func TestTheCLIsOwnSandboxHoldsCommands(t *testing.T) {
+func TestCLISandbox_RestrictsCommands(t *testing.T) {
 	i, cli := onlySandbox(t), claudetest.CLI(t)
 	outside := filepath.Join(cli.Root, "other")
 	if err := os.Mkdir(outside, 0o777); err != nil {
@@ -77,7 +77,7 @@ func longestFolder(t *testing.T) string {
 	return dir
 }
 
-func TestAHomeInWhichTheCLIsSandboxCannotWorkIsRefused(t *testing.T) {
+func TestSandbox_UnusableHomeIsRefused(t *testing.T) {
 	i, cli := onlySandbox(t), claudetest.CLI(t)
 	i.TempDir = longestFolder(t) + "y"
 	if err := os.Mkdir(i.TempDir, 0o700); err != nil {
@@ -109,7 +109,7 @@ func without(t *testing.T, dir string, programs ...string) string {
 }
 
 // The CLI's PATH is without bubblewrap: it must not run commands without its sandbox.
-func TestTheCLIsOwnSandboxIsNeverLeftOut(t *testing.T) {
+func TestCLISandbox_NoCommandRunsWithoutIt(t *testing.T) {
 	i, cli := onlySandbox(t), claudetest.CLI(t)
 	model := claudetest.NewModel(t, script.Call("Bash", command("touch made")), script.Text("done"))
 	opts := cli.Options(model)
@@ -138,7 +138,7 @@ func TestTheCLIsOwnSandboxIsNeverLeftOut(t *testing.T) {
 }
 
 // This program's PATH is without bubblewrap: the run does not start.
-func TestTheCLIsOwnSandboxIsNotPromisedWithoutItsPrograms(t *testing.T) {
+func TestCLISandbox_MissingProgramsRefuseTheRun(t *testing.T) {
 	i, cli := onlySandbox(t), claudetest.CLI(t)
 	t.Setenv("PATH", without(t, cli.Root, "bwrap", "socat"))
 	_, err := claudecell.Open(t.Context(), i, cli.Options(claudetest.NewModel(t)), isolation.OpenOptions{})

@@ -11,7 +11,7 @@ import (
 	"github.com/drover-agents/drover/isolation"
 )
 
-func TestLevelsReadAsTheyAreWritten(t *testing.T) {
+func TestLevel_ParseReversesString(t *testing.T) {
 	for i, name := range isolation.LevelNames() {
 		level := isolation.Level(i)
 		if got := level.String(); got != name {
@@ -28,14 +28,14 @@ func TestLevelsReadAsTheyAreWritten(t *testing.T) {
 	}
 }
 
-func TestTheZeroLevelIsTheStrongest(t *testing.T) {
+func TestLevel_ZeroIsTheStrongest(t *testing.T) {
 	var zero isolation.Level
 	if zero != isolation.LevelCell || isolation.LevelCell >= isolation.LevelLandlock || isolation.LevelLandlock >= isolation.LevelSandbox || isolation.LevelSandbox >= isolation.LevelHost {
 		t.Error("levels are not in order of their strength")
 	}
 }
 
-func TestALevelThatDoesNotExistIsRefused(t *testing.T) {
+func TestLevel_UnknownIsRefused(t *testing.T) {
 	_, err := isolation.ParseLevel("bunker")
 	if err == nil || !strings.Contains(advice.Text(err), "cell, landlock, sandbox, host") {
 		t.Errorf("got %v, want an error that names the levels", err)

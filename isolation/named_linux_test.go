@@ -36,7 +36,7 @@ func inCell(t *testing.T, i *isolation.Isolation, p isolation.Program, command s
 
 // Folders that were named are inside, with the rights that were named, and so is the host's loopback if it
 // was; nothing beside them is.
-func TestWhatAnIsolationNamesIsInside(t *testing.T) {
+func TestIsolation_NamedFoldersAreInside(t *testing.T) {
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
 		t.Fatal(err)

@@ -13,7 +13,7 @@ import (
 	"github.com/drover-agents/drover/isolation"
 )
 
-func TestNetworkPoliciesByName(t *testing.T) {
+func TestNetworkPolicy_Constructors(t *testing.T) {
 	tests := []struct {
 		name string
 		got  *isolation.NetworkPolicy
@@ -29,7 +29,7 @@ func TestNetworkPoliciesByName(t *testing.T) {
 	}
 }
 
-func TestAPolicyKeepsItsOwnDomains(t *testing.T) {
+func TestNetworkPolicy_CopiesItsDomains(t *testing.T) {
 	domains := []string{"a.example"}
 	policy := isolation.WithDomains(domains...)
 	domains[0] = "evil.example"
@@ -45,7 +45,7 @@ const (
 	host     = isolation.LevelHost
 )
 
-func TestWhatTheNetworkPolicyCannotEnforceIsRefused(t *testing.T) {
+func TestNetworkPolicy_UnenforceableIsRefused(t *testing.T) {
 	type policy = isolation.NetworkPolicy
 	tests := []struct {
 		name   string
@@ -119,7 +119,7 @@ func checkRefused(t *testing.T, err error, field, says string) {
 	}
 }
 
-func TestARefusalSaysWhereItIsSo(t *testing.T) {
+func TestNetworkPolicy_ErrorNamesLevelAndSystem(t *testing.T) {
 	err := (&isolation.NetworkPolicy{AllowedPorts: []int{}}).Validate(sandbox, "darwin")
 	if !strings.Contains(advice.Text(err), "(isolation level sandbox on darwin)") {
 		t.Errorf("got %v, want the level and the system", err)

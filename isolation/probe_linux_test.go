@@ -27,7 +27,7 @@ func needCell(t *testing.T) {
 }
 
 // The isolation of a cell holds with other settings of variables and network too.
-func TestProbeFindsThatACellHolds(t *testing.T) {
+func TestProbe_FindsNoHoleInACell(t *testing.T) {
 	needCell(t)
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 	for name, i := range map[string]*isolation.Isolation{
@@ -52,14 +52,14 @@ func TestProbeFindsThatACellHolds(t *testing.T) {
 	}
 }
 
-func TestProbeAsAnOrdinaryUser(t *testing.T) {
+func TestProbes_AsOrdinaryUser(t *testing.T) {
 	needCell(t)
-	testkit.RerunAsUser(t, "/bin/true", "^TestProbe(Finds|Says)")
+	testkit.RerunAsUser(t, "/bin/true", "^TestProbe_(Finds|Reports)")
 }
 
 // Without isolation the probe reaches its targets and reports that. Processes may still be isolated by a PID
 // namespace, which ends them with the run.
-func TestProbeSaysWhatDoesNotHold(t *testing.T) {
+func TestProbe_ReportsMissingIsolation(t *testing.T) {
 	report, err := isolation.Probe(t.Context(), &isolation.Isolation{Weakest: isolation.LevelHost, Sandbox: &isolation.Sandbox{Disabled: true}}, claudecell.Program(&claude.Options{}))
 	if err != nil {
 		t.Fatal(err)
@@ -86,7 +86,7 @@ func TestProbeSaysWhatDoesNotHold(t *testing.T) {
 }
 
 // Landlock keeps files and servers apart, and leaves processes to be seen.
-func TestProbeSaysWhatLandlockLeavesOpen(t *testing.T) {
+func TestProbe_ReportsTheGapsOfLandlock(t *testing.T) {
 	i := &isolation.Isolation{Weakest: isolation.LevelLandlock, Strongest: isolation.LevelLandlock}
 	report, err := isolation.Probe(t.Context(), i, claudecell.Program(&claude.Options{}))
 	if _, weak := errors.AsType[*isolation.WeakError](err); weak {
@@ -118,7 +118,7 @@ func TestProbe_RefusesAnUnavailableLevel(t *testing.T) {
 	}
 }
 
-func TestAReportWithoutHolesIsNoError(t *testing.T) {
+func TestReport_WithoutHolesIsNoError(t *testing.T) {
 	report := isolation.Report{Attempts: []isolation.Attempt{{Name: "read", Held: true}}}
 	if diff := cmp.Diff(nil, report.Err()); diff != "" {
 		t.Error(diff)

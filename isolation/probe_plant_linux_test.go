@@ -9,7 +9,7 @@ import (
 )
 
 // Run as an ordinary program the script finds all that was planted, so that each attempt can fail.
-func TestTheScriptOfAProbeFindsWhatWasPlanted(t *testing.T) {
+func TestProbeScript_FindsPlantedTargets(t *testing.T) {
 	shell, err := probeShell()
 	if err != nil {
 		t.Skip(err)
@@ -45,7 +45,7 @@ func TestTheScriptOfAProbeFindsWhatWasPlanted(t *testing.T) {
 }
 
 // What /proc says is judged by its fields; one that is missing shows nothing.
-func TestAProbeJudgesTheStatusOfAProcess(t *testing.T) {
+func TestProbeScript_JudgesTheStatusOfAProcess(t *testing.T) {
 	good := "Uid:\t1000\t1000\t1000\t1000\nNoNewPrivs:\t1\nSeccomp:\t2\nCapInh:\t0000\nCapPrm:\t0000\nCapEff:\t0000\nCapBnd:\t0000\nCapAmb:\t0000\n"
 	bad := "Uid:\t1000\t0\t1000\t1000\nNoNewPrivs:\t0\nSeccomp:\t0\nCapInh:\t0000\nCapPrm:\t0000\nCapEff:\t00ff\nCapBnd:\t0000\nCapAmb:\t0000\n"
 	lo, eth := "Inter-|\n face |\n    lo: 0 0\n", "Inter-|\n face |\n    lo: 0 0\n  eth0: 1 1\n"
@@ -67,7 +67,7 @@ func TestAProbeJudgesTheStatusOfAProcess(t *testing.T) {
 }
 
 // A script that was cut off has shown nothing.
-func TestAProbeThatDidNotEndIsAnError(t *testing.T) {
+func TestProbeScript_CutOffIsAnError(t *testing.T) {
 	p := &planted{mark: "the-mark"}
 	if _, err := p.read("\nthe-mark file\n\nthe-mark write\n"); err == nil {
 		t.Error("got no error, want one")

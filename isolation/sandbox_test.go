@@ -13,7 +13,7 @@ import (
 	"github.com/drover-agents/drover/isolation"
 )
 
-func TestWhatTheSandboxCannotHaveIsRefused(t *testing.T) {
+func TestSandbox_InvalidPathsAreRefused(t *testing.T) {
 	type box = isolation.Sandbox
 	tests := []struct {
 		name  string
@@ -47,7 +47,7 @@ func TestWhatTheSandboxCannotHaveIsRefused(t *testing.T) {
 	}
 }
 
-func TestRelativePathsAreMeantFromTheWorkspace(t *testing.T) {
+func TestSandbox_RelativePathsStartAtTheWorkspace(t *testing.T) {
 	box := &isolation.Sandbox{WritablePaths: []string{"out", "/srv/cache/"}, ReadablePaths: []string{"../lib"}}
 	if diff := cmp.Diff([]string{"/work/project/out", "/srv/cache"}, box.Writable("/work/project")); diff != "" {
 		t.Errorf("Writable (-want +got):\n%s", diff)
@@ -61,7 +61,7 @@ func TestRelativePathsAreMeantFromTheWorkspace(t *testing.T) {
 	}
 }
 
-func TestLimitsHaveDefaultsAndAWayToSayNone(t *testing.T) {
+func TestLimits_DefaultsAndNoLimit(t *testing.T) {
 	l := isolation.Limits{Processes: 7, Memory: -1, CPUTime: time.Minute, FreeSpace: -5}.Resolved()
 	if l.Processes != 7 || l.Memory != 0 || l.CPUTime != time.Minute || l.FreeSpace != 0 {
 		t.Errorf("got %+v, want what was given, and 0 for no limit", l)
@@ -73,7 +73,7 @@ func TestLimitsHaveDefaultsAndAWayToSayNone(t *testing.T) {
 	}
 }
 
-func TestAllProblemsOfAnIsolationAreToldAtOnce(t *testing.T) {
+func TestIsolation_ValidateReportsAllProblems(t *testing.T) {
 	i := &isolation.Isolation{
 		Network: &isolation.NetworkPolicy{AllowedPorts: []int{443}},
 		Sandbox: &isolation.Sandbox{AllowUnsandboxedCommands: true},
@@ -90,7 +90,7 @@ func TestAllProblemsOfAnIsolationAreToldAtOnce(t *testing.T) {
 	}
 }
 
-func TestTheZeroIsolationNeedsACell(t *testing.T) {
+func TestIsolation_ZeroNeedsACell(t *testing.T) {
 	var zero isolation.Isolation
 	if err := zero.Validate(cell, "linux"); err != nil {
 		t.Errorf("in a cell: %v", err)

@@ -57,7 +57,7 @@ func play(t *testing.T, cli *claudetest.RealCLI, home *isolation.Home, mode clau
 }
 
 // Where the CLI's own sandbox is the only isolation, its settings must hold in the mode that asks nothing.
-func TestTheSettingsOfTheCLIsOwnSandboxHold(t *testing.T) {
+func TestCLISettings_SandboxHolds(t *testing.T) {
 	cli := claudetest.CLI(t)
 	hostHome, data, out, other := filepath.Join(cli.Root, "host"), filepath.Join(cli.Root, "data"), filepath.Join(cli.Root, "out"), filepath.Join(cli.Root, "other")
 	plant(t, filepath.Join(hostHome, "file"), "OF THE HOST")
@@ -106,7 +106,7 @@ func TestTheSettingsOfTheCLIsOwnSandboxHold(t *testing.T) {
 }
 
 // In a cell, Bash asks only if AskBeforeBash is set, since the cell isolates the whole CLI.
-func TestBashInACellAsksOnlyIfToldTo(t *testing.T) {
+func TestCLISettings_BashAsksOnlyIfSet(t *testing.T) {
 	for _, ask := range []bool{false, true} {
 		cli := claudetest.CLI(t)
 		home, err := claudecell.NewHome(cli.Root, claudecell.HomeOptions{Workspace: cli.Work, Sandbox: &isolation.Sandbox{AskBeforeBash: ask}})
@@ -122,7 +122,7 @@ func TestBashInACellAsksOnlyIfToldTo(t *testing.T) {
 	}
 }
 
-func TestTheCLIWritesNowhereButIntoItsHomeAndWorkspace(t *testing.T) {
+func TestCLI_WritesOnlyIntoHomeAndWorkspace(t *testing.T) {
 	cli := claudetest.CLI(t)
 	home, err := claudecell.NewHome(cli.Root, claudecell.HomeOptions{Workspace: cli.Work})
 	if err != nil {

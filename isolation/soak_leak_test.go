@@ -124,7 +124,7 @@ var cycles = map[string]func(t *testing.T, i *isolation.Isolation, dir string){
 	},
 }
 
-func TestCellsLeaveNothingBehind(t *testing.T) {
+func TestSoak_CellsLeaveNothing(t *testing.T) {
 	requireCell(t)
 	temp, dir := t.TempDir(), t.TempDir()
 	i := keyed(temp)

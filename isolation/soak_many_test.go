@@ -22,7 +22,7 @@ import (
 
 // Each of many CLIs, in cells of their own at once, writes its file, pays for its own calls, and sees no
 // workspace but its own.
-func TestManyRealCLIsInCellsAtOnce(t *testing.T) {
+func TestSoak_ManyCLIsInCellsAtOnce(t *testing.T) {
 	requireCell(t)
 	cli, n := claudetest.CLI(t), testkit.Size(2, 50)
 	models, dirs := make([]*claudetest.Model, n), make([]string, n)

@@ -47,7 +47,7 @@ func eachSpawner(t *testing.T, f func(t *testing.T, h HostSpawner)) {
 	t.Run("no namespace", func(t *testing.T) { f(t, HostSpawner{NoPIDNamespace: true}) })
 }
 
-func TestHostSpawnerPipesAndStatus(t *testing.T) {
+func TestHostSpawner_PipesAndStatus(t *testing.T) {
 	eachSpawner(t, func(t *testing.T, h HostSpawner) {
 		p := spawnShell(t, h, `read line; echo "got $line $A"; echo problem >&2; exit 7`, "A=b")
 		if _, err := io.WriteString(p.Stdin(), "hello\n"); err != nil {
@@ -67,7 +67,7 @@ func TestHostSpawnerPipesAndStatus(t *testing.T) {
 	})
 }
 
-func TestHostSpawnerSignalAndKill(t *testing.T) {
+func TestHostSpawner_SignalAndKill(t *testing.T) {
 	eachSpawner(t, func(t *testing.T, h HostSpawner) {
 		p := spawnShell(t, h, `trap 'exit 143' TERM; echo ready; while :; do read line || sleep 0.01; done`)
 		readLine(t, p.Stdout())
@@ -89,7 +89,7 @@ func TestHostSpawnerSignalAndKill(t *testing.T) {
 	})
 }
 
-func TestHostSpawnerUser(t *testing.T) {
+func TestHostSpawner_StartsAsAnotherUser(t *testing.T) {
 	if os.Geteuid() != 0 {
 		if _, err := (HostSpawner{User: "root"}).Spawn(t.Context(), Command{Path: "/bin/sh"}); !errors.Is(err, os.ErrPermission) {
 			t.Errorf("another user without root: got %v, want os.ErrPermission", err)
@@ -111,7 +111,7 @@ func TestHostSpawnerUser(t *testing.T) {
 	}
 }
 
-func TestHostSpawnerUserWithoutAccess(t *testing.T) {
+func TestHostSpawner_UserWithoutAccessIsAnError(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("changing the user needs root: run the tests as root")
 	}
@@ -125,7 +125,7 @@ func TestHostSpawnerUserWithoutAccess(t *testing.T) {
 	}
 }
 
-func TestHostSpawnerErrors(t *testing.T) {
+func TestHostSpawner_Errors(t *testing.T) {
 	dir := t.TempDir()
 	plain := filepath.Join(dir, "plain")
 	garbage := filepath.Join(dir, "garbage")

@@ -9,7 +9,7 @@ import (
 )
 
 // A batch file is found wherever it stands in a Windows path.
-func TestIsBatchFile(t *testing.T) {
+func TestIsBatchFile_AnywhereInAWindowsPath(t *testing.T) {
 	cases := map[string]bool{
 		`C:\Users\x\AppData\npm\claude.cmd`:  true,
 		`C:\x\CLAUDE.CMD`:                    true,

@@ -11,7 +11,7 @@ import (
 	"github.com/drover-agents/drover/tool"
 )
 
-func TestTheHashOfAPartChangesWithThatPartAlone(t *testing.T) {
+func TestDescriptor_HashOfAPartChangesWithThatPartAlone(t *testing.T) {
 	base := func() *Section {
 		return &Section{
 			Key: "a", Title: "A", Text: "\n\t\tOne $$.\n\t\tTwo.", Summary: "Sum.", Tools: []*tool.Tool{named("find", tool.WithExamples(tool.Example{Input: json.RawMessage(`{"query":"x"}`)}))},
@@ -52,7 +52,7 @@ func TestTheHashOfAPartChangesWithThatPartAlone(t *testing.T) {
 	}
 }
 
-func TestADescriptorHasWhatIsShown(t *testing.T) {
+func TestDescriptor_RenderingHasOnlyShownParts(t *testing.T) {
 	hidden := equipped("b", equipped("x"))
 	hidden.Visibility = Summary
 	off := equipped("c")

@@ -42,7 +42,7 @@ var conversations = map[string]struct {
 }
 
 // What the model reads is the same to the byte in every run, so that its provider can keep it.
-func TestWhatTheModelReadsOfDisclosure(t *testing.T) {
+func TestLive_TextsForTheModelAreStable(t *testing.T) {
 	for name, c := range conversations {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join("testdata", "live", name+".txtar")

@@ -105,7 +105,7 @@ func run(t *testing.T, cli *claudetest.RealCLI, model *claudetest.Model, l *prom
 // The model opens a section; its very next request has the text and the tool, which it calls. All of that
 // is one run of one process. Without tool search the tool is offered as it is; with it, which is the
 // default, the CLI says its name and leaves its schema to be searched for, and a call works all the same.
-func TestAnOpenedSectionIsThereInTheSameRun(t *testing.T) {
+func TestLive_RealModelUsesAnOpenedSectionInTheSameRun(t *testing.T) {
 	for name, c := range map[string]struct {
 		env      map[string]string
 		deferred bool
@@ -151,7 +151,7 @@ func TestAnOpenedSectionIsThereInTheSameRun(t *testing.T) {
 
 // Not every opened tool reaches the model: a list of the run may leave it out, and the oldest CLI takes no
 // notice of added tools. The result says so, and so does the record.
-func TestTheModelIsToldWhichOpenedToolsItDoesNotHave(t *testing.T) {
+func TestLive_ResultNamesOpenedToolsThatAreMissing(t *testing.T) {
 	for name, c := range map[string]struct {
 		cli     func(testing.TB) *claudetest.RealCLI
 		allowed []string
@@ -193,7 +193,7 @@ func TestTheModelIsToldWhichOpenedToolsItDoesNotHave(t *testing.T) {
 }
 
 // A policy that came with a section decides about its tool from the first call on, at both gates.
-func TestAPolicyOfAnOpenedSectionDeniesItsTool(t *testing.T) {
+func TestLive_PolicyOfAnOpenedSectionDeniesItsTool(t *testing.T) {
 	cli := claudetest.CLI(t)
 	model := claudetest.NewModel(t, opens("deploying"), script.Call(deploy, nil), script.Text("Done.")).RequireAllUsed()
 	ran := 0
@@ -209,7 +209,7 @@ func TestAPolicyOfAnOpenedSectionDeniesItsTool(t *testing.T) {
 
 // In the restart form the run ends with the call: the model is not asked again. The next run begins with
 // the whole text and the tool. The oldest CLI needs this form, since it takes no notice of added tools.
-func TestARestartEndsTheRunAtTheCall(t *testing.T) {
+func TestRestart_RealRunEndsAtTheCall(t *testing.T) {
 	for name, cli := range map[string]func(testing.TB) *claudetest.RealCLI{"pinned": claudetest.CLI, "oldest": claudetest.OldestCLI} {
 		t.Run(name, func(t *testing.T) { restart(t, cli(t)) })
 	}
@@ -244,7 +244,7 @@ func restart(t *testing.T, cli *claudetest.RealCLI) {
 }
 
 // Reading gives the text and nothing else.
-func TestReadingASectionGivesTextAlone(t *testing.T) {
+func TestLive_RealModelReadsTextWithoutTools(t *testing.T) {
 	cli := claudetest.CLI(t)
 	model := claudetest.NewModel(t, script.Reply(
 		script.ToolCall{ID: "notes", Name: readSection, Input: script.Input{"section_key": "notes"}},
@@ -269,7 +269,7 @@ func TestReadingASectionGivesTextAlone(t *testing.T) {
 
 // A skill of an opened section is mounted by the caller while the call waits; the next request of the
 // same turn announces it, and the model can call it up.
-func TestASkillOfAnOpenedSectionIsAnnounced(t *testing.T) {
+func TestLive_SkillOfAnOpenedSectionIsAnnounced(t *testing.T) {
 	folding := load(t, fstest.MapFS{"folding.md": {Data: []byte("---\ndescription: what folding is for\n---\nFOLD IT TWICE\n")}}, "folding.md")
 	p, err := prompt.NewPrompt[prompt.Text]("demo", "paper",
 		prompt.Markdown("task", "Task", "Fold."),

@@ -16,7 +16,7 @@ import (
 )
 
 // The first request ends the run; the next rendering has what was asked for.
-func TestARestartShowsWhatTheModelAskedFor(t *testing.T) {
+func TestRestart_NextRenderingShowsRequestedSections(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ses := session.New(nil)
 		opts := &LiveOptions{RenderOptions: RenderOptions{Session: ses}, Restart: true}
@@ -78,7 +78,7 @@ func TestRestart_RequestsOfOneMessageAreJoined(t *testing.T) {
 
 // The result is held back while the run is being ended, so that the model is not asked what to do with
 // it, but not forever, and not if nobody can end the run.
-func TestTheCallThatAsksForARestartWaitsForTheEnd(t *testing.T) {
+func TestRestart_CallWaitsForTheEndOfTheRun(t *testing.T) {
 	for name, c := range map[string]struct {
 		listen bool
 		want   time.Duration
@@ -100,7 +100,7 @@ func TestTheCallThatAsksForARestartWaitsForTheEnd(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBeOpenedCausesNoRestart(t *testing.T) {
+func TestRestart_RejectedKeysCauseNoRestart(t *testing.T) {
 	l := mustLive(t, library(), &LiveOptions{Restart: true})
 	if r := l.callOpen(t, "nowhere"); r.OK() || l.Expansion() != nil {
 		t.Errorf("got %q and %v", r.Render(), l.Expansion())

@@ -66,7 +66,7 @@ func (l *Live) callRead(t testing.TB, key string) tool.Result {
 
 func (l *Live) toolNames() []string { return toolNames(l.registry.Tools()) }
 
-func TestTheToolsOfDisclosureAreThereWhereSomethingIsHidden(t *testing.T) {
+func TestLive_ToolsAreOfferedOnlyIfSectionsAreHidden(t *testing.T) {
 	open := equipped("a")
 	hidden := equipped("a")
 	hidden.Visibility, hidden.Skills = Summary, nil
@@ -96,7 +96,7 @@ func TestTheToolsOfDisclosureAreThereWhereSomethingIsHidden(t *testing.T) {
 }
 
 // Opening step by step: each step shows what the model can do afterwards.
-func TestOpeningShowsSectionsStepByStep(t *testing.T) {
+func TestLive_OpensSectionsStepByStep(t *testing.T) {
 	l := mustLive(t, library()[:2], nil)
 	for _, step := range []struct {
 		open   []string
@@ -134,7 +134,7 @@ func hiddenPaths(hidden []HiddenSection) []string {
 }
 
 // A section below a hidden one can only be seen if that one is open too.
-func TestOpeningASectionOpensThoseAboveIt(t *testing.T) {
+func TestLive_OpeningASectionOpensItsParents(t *testing.T) {
 	ses := session.New(nil)
 	l := mustLive(t, library(), &LiveOptions{RenderOptions: RenderOptions{Session: ses}})
 	o, err := l.Open(t.Context(), "manual.deploy")
@@ -156,7 +156,7 @@ func TestOpeningASectionOpensThoseAboveIt(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBeOpened(t *testing.T) {
+func TestLive_RejectsKeysItCannotOpen(t *testing.T) {
 	const keys = "all again with keys of hidden sections: manual.deploy, manual.history, notes."
 	l := mustLive(t, library(), nil)
 	if _, err := l.Open(t.Context(), "manual"); err != nil {
@@ -200,7 +200,7 @@ func TestWhatCannotBeOpened(t *testing.T) {
 	}
 }
 
-func TestWhenNothingIsHiddenTheToolsSaySo(t *testing.T) {
+func TestLive_ResultReportsThatNoSectionIsHidden(t *testing.T) {
 	l := mustLive(t, library(), nil)
 	if _, err := l.Open(t.Context(), "manual", "manual.deploy", "manual.history", "notes"); err != nil {
 		t.Fatal(err)
@@ -213,7 +213,7 @@ func TestWhenNothingIsHiddenTheToolsSaySo(t *testing.T) {
 	}
 }
 
-func TestReadingChangesNothing(t *testing.T) {
+func TestLive_ReadingChangesNoState(t *testing.T) {
 	ses := session.New(nil)
 	l := mustLive(t, library(), &LiveOptions{RenderOptions: RenderOptions{Session: ses}})
 	before, last := l.toolNames(), ses.Last()
@@ -228,7 +228,7 @@ func TestReadingChangesNothing(t *testing.T) {
 }
 
 // Many calls at once open what they ask for, and each tool is added once.
-func TestSectionsAreOpenedByManyAtOnce(t *testing.T) {
+func TestLive_ConcurrentCallsAddEachToolOnce(t *testing.T) {
 	ses := session.New(nil)
 	l := mustLive(t, library(), &LiveOptions{RenderOptions: RenderOptions{Session: ses}})
 	asked := [][]string{{"manual"}, {"manual.deploy"}, {"notes"}, {"manual.history", "notes"}}
@@ -262,7 +262,7 @@ func TestSectionsAreOpenedByManyAtOnce(t *testing.T) {
 }
 
 // The policies of a section hold for every caller from the moment when its tools appear, and not before.
-func TestPoliciesHoldWhenTheToolsAreThere(t *testing.T) {
+func TestLive_PoliciesApplyFromTheOpeningOn(t *testing.T) {
 	l := mustLive(t, library(), nil)
 	g := gate.Must(append(l.Policies(), gate.Default(event.Allow), gate.Knows("drover", l.Registry()))...)
 	decide := func() event.Verdict {
@@ -286,7 +286,7 @@ func TestPoliciesHoldWhenTheToolsAreThere(t *testing.T) {
 	}
 }
 
-func TestOpeningIsAllOrNothing(t *testing.T) {
+func TestLive_OpeningIsAtomic(t *testing.T) {
 	broken := errors.New("the disk is full")
 	for name, c := range map[string]struct {
 		opts func(l *LiveOptions)
@@ -330,7 +330,7 @@ func TestOpeningIsAllOrNothing(t *testing.T) {
 	}
 }
 
-func TestAnOpeningThatFailedCanBeTriedAgain(t *testing.T) {
+func TestLive_FailedOpeningCanBeRetried(t *testing.T) {
 	calls := 0
 	l := mustLive(t, library(), &LiveOptions{OnOpen: func(context.Context, Opened) error {
 		if calls++; calls == 1 {
@@ -347,7 +347,7 @@ func TestAnOpeningThatFailedCanBeTriedAgain(t *testing.T) {
 }
 
 // The model has read the text and has the tools, whatever becomes of the call.
-func TestWhatWasOpenedStaysSoWhenTheCallIsRolledBack(t *testing.T) {
+func TestLive_SectionsStayOpenAfterARollback(t *testing.T) {
 	ses := session.New(nil)
 	l := mustLive(t, library(), &LiveOptions{RenderOptions: RenderOptions{Session: ses}})
 	ctx, tx := ses.Begin(t.Context(), "call-1")
@@ -364,7 +364,7 @@ func TestWhatWasOpenedStaysSoWhenTheCallIsRolledBack(t *testing.T) {
 	}
 }
 
-func TestHiddenSkillsNeedSomebodyWhoMountsThem(t *testing.T) {
+func TestLive_HiddenSkillsNeedOnOpen(t *testing.T) {
 	hidden := equipped("a", equipped("b"))
 	hidden.Visibility, hidden.Skills = Summary, nil
 	p := mustBind(t, []*Section{hidden})
@@ -388,7 +388,7 @@ func TestHiddenSkillsNeedSomebodyWhoMountsThem(t *testing.T) {
 }
 
 // An explicit visibility is for the rendering at hand; a section that was summarised by it can be opened.
-func TestASectionThatTheCallHidesCanBeOpened(t *testing.T) {
+func TestLive_SectionSummarisedByAnOptionCanBeOpened(t *testing.T) {
 	l := mustLive(t, []*Section{Markdown("a", "A", "Whole."), {Key: "b", Title: "B", Text: "All of b.", Summary: "Some.", Tools: []*tool.Tool{named("b")}}},
 		&LiveOptions{RenderOptions: RenderOptions{Visibility: map[string]Visibility{"b": Summary}}})
 	if r := l.callOpen(t, "b"); !strings.Contains(r.Render(), "All of b.") {
@@ -396,21 +396,21 @@ func TestASectionThatTheCallHidesCanBeOpened(t *testing.T) {
 	}
 }
 
-func TestARegistryWithAToolOfThePromptIsRefused(t *testing.T) {
+func TestLive_RegistryWithAToolOfThePromptIsRejected(t *testing.T) {
 	r := tool.MustRegistry(nil, named("start"))
 	_, err := mustBind(t, library()).Live(t.Context(), &LiveOptions{Registry: r})
 	wantErrors(t, err, ErrRender, "prompt: demo:test: tool start: the registry has a tool of this name already")
 }
 
 // The text of the second would send the model to the tool of the first.
-func TestTwoLivePromptsCannotShareTheToolsOfDisclosure(t *testing.T) {
+func TestLive_TwoPromptsCannotShareARegistry(t *testing.T) {
 	r := tool.MustRegistry(nil)
 	mustLive(t, library(), &LiveOptions{Registry: r})
 	_, err := mustBind(t, []*Section{notes()}).Live(t.Context(), &LiveOptions{Registry: r})
 	wantErrors(t, err, ErrRender, "prompt: demo:test: tool read_section: the registry has a tool of this name already")
 }
 
-func TestALivePromptThatCannotBeRecordedLeavesTheRegistryAsItWas(t *testing.T) {
+func TestLive_FailedRecordLeavesTheRegistryUnchanged(t *testing.T) {
 	r, ses := tool.MustRegistry(nil), session.New(nil)
 	if err := ses.Close(); err != nil {
 		t.Fatal(err)
@@ -422,7 +422,7 @@ func TestALivePromptThatCannotBeRecordedLeavesTheRegistryAsItWas(t *testing.T) {
 }
 
 // What the model makes up is not repeated to it at any length.
-func TestARefusalIsShortWhateverWasAskedFor(t *testing.T) {
+func TestLive_RefusalOfManyKeysIsShort(t *testing.T) {
 	l := mustLive(t, library(), nil)
 	var keys []string
 	for i := range 1000 {
@@ -435,7 +435,7 @@ func TestARefusalIsShortWhateverWasAskedFor(t *testing.T) {
 
 // A predicate may enable a section during the run. What the model reads must not name a tool that is not
 // there.
-func TestOpeningIsOfferedWhereADisabledSectionHasTools(t *testing.T) {
+func TestLive_OpenToolIsOfferedForADisabledSection(t *testing.T) {
 	on := false
 	later := &Section{Key: "later", Title: "Later", Text: "More.", Tools: []*tool.Tool{named("later")}, Enabled: func(View) bool { return on }}
 	hidden := notes()

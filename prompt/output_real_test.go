@@ -23,7 +23,7 @@ type outline struct {
 
 // Answers of every kind come through the real CLI and a Runner, whether the agent is asked for them by
 // the schema that is made for it or by that of the type.
-func TestAnswersOfEveryKindComeThroughARun(t *testing.T) {
+func TestOutput_RealRunReturnsAnswersOfEveryKind(t *testing.T) {
 	cli := claudetest.CLI(t)
 	inner := outline{"etc", []outline{}}
 	roundTrip(t, cli, "slice of structs that nest", []outline{{"root", []outline{inner}}, inner})

@@ -36,7 +36,7 @@ func parseAs[Out any](t *testing.T, extraKeys bool, answer string) (out any, ask
 	return got, string(r.OutputSchema), err
 }
 
-func TestAnswersOfAllShapes(t *testing.T) {
+func TestOutput_ParsesEveryShape(t *testing.T) {
 	findingSchema := `{"type":"object","properties":{"file":{"type":"string","minLength":1},"line":{"type":["integer","null"]}},"required":["file"],"additionalProperties":false}`
 	wrapped := func(inner string) string {
 		return `{"type":"object","properties":{"value":` + inner + `},"required":["value"],"additionalProperties":false}`
@@ -78,7 +78,7 @@ func TestAnswersOfAllShapes(t *testing.T) {
 }
 
 // A type is the same to the model whether it answers with it or calls a tool with it.
-func TestAnswersAndArgumentsAreDescribedAlike(t *testing.T) {
+func TestOutput_AnswersAndArgumentsHaveTheSameSchema(t *testing.T) {
 	takes := tool.Must("take", "Takes it.", func(context.Context, finding) (string, error) { return "", nil })
 	asked, err := json.Marshal(takes.Input)
 	if err != nil {
@@ -95,7 +95,7 @@ func TestAnswersAndArgumentsAreDescribedAlike(t *testing.T) {
 	}
 }
 
-func TestAnAnswerThatDoesNotFitIsAnErrorWithTheAnswer(t *testing.T) {
+func TestOutputError_HasTheInvalidAnswer(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		parse  func(answer string) (any, string, error)
@@ -127,7 +127,7 @@ func TestAnAnswerThatDoesNotFitIsAnErrorWithTheAnswer(t *testing.T) {
 	}
 }
 
-func TestTheTextOfAnOutputErrorIsBounded(t *testing.T) {
+func TestOutputError_TextIsBounded(t *testing.T) {
 	long := `{"file":7,"line":"` + strings.Repeat("ä", 1000) + `"}`
 	_, _, err := parseAs[finding](t, false, long)
 	if _, ok := errors.AsType[*schema.ValidationError](err); !ok {
@@ -139,7 +139,7 @@ func TestTheTextOfAnOutputErrorIsBounded(t *testing.T) {
 }
 
 // An answer whose form is known only when the program runs is described by a schema.
-func TestASchemaDescribesAnAnswerWithoutAType(t *testing.T) {
+func TestOutput_SchemaDescribesAnAnswerWithoutAType(t *testing.T) {
 	describe := func(text string) *schema.Schema {
 		if text == "" {
 			return nil
@@ -177,7 +177,7 @@ func TestASchemaDescribesAnAnswerWithoutAType(t *testing.T) {
 	}
 }
 
-func TestASchemaThatHasNoUseIsRefused(t *testing.T) {
+func TestDefinition_UnusedOutputSchemaIsRejected(t *testing.T) {
 	sections := []*Section{Markdown("a", "A", "x")}
 	object := schema.MustParse(`{"type":"object"}`)
 	_, typed := Define[finding](Definition{Namespace: "n", Key: "k", Sections: sections, Output: object})

@@ -53,7 +53,7 @@ func atHand(d *Descriptor) (sections map[string]SectionDescriptor, tools map[str
 	return sections, tools
 }
 
-func TestOverridesReachTheText(t *testing.T) {
+func TestOverrides_ChangeTheText(t *testing.T) {
 	p := mustBind(t, overridable(), fileArgs{Path: "a.go"})
 	hashes, _ := atHand(p.Descriptor())
 	task := hashes["task"]
@@ -103,7 +103,7 @@ func TestOverridesReachTheText(t *testing.T) {
 	}
 }
 
-func TestASummaryCanComeFromAnOverrideAlone(t *testing.T) {
+func TestOverrides_CanAddASummary(t *testing.T) {
 	p := mustBind(t, overridable(), fileArgs{})
 	hashes, _ := atHand(p.Descriptor())
 	o := SectionOverride{Hash: hashes["bare"].Hash, Summary: new("In short."), Visibility: new(Summary)}
@@ -114,7 +114,7 @@ func TestASummaryCanComeFromAnOverrideAlone(t *testing.T) {
 }
 
 // What a model is told of a tool is its manual and its input schema.
-func TestOverridesReachTheTools(t *testing.T) {
+func TestOverrides_ChangeManualAndInputSchemaOfTools(t *testing.T) {
 	p := mustBind(t, overridable(), fileArgs{})
 	_, tools := atHand(p.Descriptor())
 	find, save := tools["find"], tools["save"]
@@ -162,7 +162,7 @@ func TestOverridesReachTheTools(t *testing.T) {
 	}
 }
 
-func TestStaleOverridesAreReportedAndNotApplied(t *testing.T) {
+func TestOverrides_StaleOnesAreReportedAndNotApplied(t *testing.T) {
 	p := mustBind(t, overridable(), fileArgs{})
 	hashes, tools := atHand(p.Descriptor())
 	o := &Overrides{
@@ -216,7 +216,7 @@ func TestStaleOverridesAreReportedAndNotApplied(t *testing.T) {
 	}
 }
 
-func TestAnOverrideIsCheckedLikeTheTextItReplaces(t *testing.T) {
+func TestOverrides_AreCheckedLikeTheOriginalText(t *testing.T) {
 	p := mustBind(t, overridable(), fileArgs{})
 	hashes, tools := atHand(p.Descriptor())
 	task := hashes["task"]
@@ -240,7 +240,7 @@ func TestAnOverrideIsCheckedLikeTheTextItReplaces(t *testing.T) {
 	)
 }
 
-func TestOverridesAreJSON(t *testing.T) {
+func TestOverrides_JSONRoundTrip(t *testing.T) {
 	o := Overrides{
 		Sections: map[string]SectionOverride{"a.b": {
 			Hash: "h", Text: new("<t>"), SummaryHash: "s", Summary: new(""), Visibility: new(Summary),
@@ -262,7 +262,7 @@ func TestOverridesAreJSON(t *testing.T) {
 }
 
 // A section that is shown as its summary is not changed by an override of its text, nor the other way round.
-func TestOnlyAnOverrideOfWhatIsShownMakesASectionOverridden(t *testing.T) {
+func TestOverrides_OnlyShownPartsCountAsOverridden(t *testing.T) {
 	p := mustBind(t, overridable(), fileArgs{})
 	hashes, _ := atHand(p.Descriptor())
 	task := hashes["task"]
@@ -285,7 +285,7 @@ func TestOnlyAnOverrideOfWhatIsShownMakesASectionOverridden(t *testing.T) {
 }
 
 // An override of a tool that is hidden at first is there when its section is opened.
-func TestAnOverrideOfAHiddenToolIsThereWhenItIsOpened(t *testing.T) {
+func TestOverrides_ApplyToAToolThatIsOpenedLater(t *testing.T) {
 	p := mustBind(t, library())
 	_, tools := atHand(p.Descriptor())
 	l, err := p.Live(t.Context(), &LiveOptions{RenderOptions: RenderOptions{Overrides: &Overrides{Tools: map[string]ToolOverride{

@@ -41,7 +41,7 @@ type allArgs struct {
 	secret   string
 }
 
-func TestPlaceholdersTakeTheirNamesAndTextsFromFields(t *testing.T) {
+func TestParams_FieldsNamePlaceholdersAndFormatValues(t *testing.T) {
 	args := allArgs{
 		embeddedArgs: embeddedArgs{Inner: "in", Path: "inner path", Other: "inner plain"}, modeArgs: &modeArgs{Strict: true},
 		Path: "a $FilePath b", FilePath: "f.go", Plain: "p", Count: 200, Ratio: 1500000.25, Tiny: 0.1, Level: 1,
@@ -65,7 +65,7 @@ func TestPlaceholdersTakeTheirNamesAndTextsFromFields(t *testing.T) {
 	}
 }
 
-func TestFloatsHaveExponentsOnlyWhereTheyHelp(t *testing.T) {
+func TestFormatFloat_ExponentsOnlyForVeryLargeOrSmallNumbers(t *testing.T) {
 	for f, want := range map[float64]string{0: "0", 1e6: "1000000", -0.25: "-0.25", 1e-7: "1e-07", 1e21: "1e+21", math.Inf(1): "+Inf"} {
 		if got := formatFloat(f, 64); got != want {
 			t.Errorf("formatFloat(%g) = %s, want %s", f, got, want)
@@ -73,7 +73,7 @@ func TestFloatsHaveExponentsOnlyWhereTheyHelp(t *testing.T) {
 	}
 }
 
-func TestAStructWhoseFieldsCannotBeToldApartIsRefused(t *testing.T) {
+func TestParams_AmbiguousFieldsAreRejected(t *testing.T) {
 	type twice struct {
 		A string `prompt:"x"`
 		B string `json:"x"`
@@ -90,7 +90,7 @@ type panics struct{}
 
 func (*panics) String() string { panic("no text") }
 
-func TestValuesThatDoNotFitAreBindErrorsThatNameTheSections(t *testing.T) {
+func TestBind_InvalidValuesAreErrorsThatNameTheSections(t *testing.T) {
 	type ptrArgs struct {
 		*fileArgs
 		P *panics
@@ -142,7 +142,7 @@ func TestValuesThatDoNotFitAreBindErrorsThatNameTheSections(t *testing.T) {
 	}
 }
 
-func TestParamsOfADefinitionAreForAllSections(t *testing.T) {
+func TestParams_OfADefinitionApplyToAllSections(t *testing.T) {
 	d := Definition{Params: ParamsOf[fileArgs](), Sections: []*Section{Markdown("a", "A", "$path"), {Key: "b", Title: "B", Children: []*Section{Markdown("c", "C", "$lines")}}}}
 	tmpl := mustDefine[Text](t, d)
 	_, err := tmpl.Bind()
@@ -157,7 +157,7 @@ func TestParamsOfADefinitionAreForAllSections(t *testing.T) {
 	}
 }
 
-func TestTheNearestDefaultCountsUnlessAValueIsBound(t *testing.T) {
+func TestParams_NearestDefaultAppliesUnlessAValueIsBound(t *testing.T) {
 	tmpl := mustDefine[Text](t, Definition{
 		Params: Defaults(fileArgs{Path: "outer"}),
 		Sections: []*Section{
@@ -183,7 +183,7 @@ func TestTheNearestDefaultCountsUnlessAValueIsBound(t *testing.T) {
 	}
 }
 
-func TestBindingAgainReplacesValuesOfTheSameType(t *testing.T) {
+func TestBind_ReplacesValuesOfTheSameType(t *testing.T) {
 	args := fileArgs{Path: "one"}
 	first := mustBind(t, []*Section{Markdown("a", "A", "$path $Strict")}, &args, modeArgs{})
 	args.Path = "changed behind its back"
@@ -209,7 +209,7 @@ func TestBindingAgainReplacesValuesOfTheSameType(t *testing.T) {
 	}
 }
 
-func TestAPromptThatWasNotBoundSaysWhatIsMissing(t *testing.T) {
+func TestRender_UnboundPromptNamesMissingParams(t *testing.T) {
 	p, err := NewPrompt[Text]("demo", "test", Markdown("a", "A", "$path"))
 	if err != nil {
 		t.Fatal(err)
@@ -222,7 +222,7 @@ func TestAPromptThatWasNotBoundSaysWhatIsMissing(t *testing.T) {
 	mustRender(t, p, nil)
 }
 
-func TestAMissingValueIsNamedWithTheSectionsThatHaveNoDefault(t *testing.T) {
+func TestBind_MissingValueIsNamedWithSectionsWithoutDefault(t *testing.T) {
 	tmpl := mustDefine[Text](t, Definition{
 		Params:   Defaults(fileArgs{Path: "a.go"}),
 		Sections: []*Section{{Key: "a", Title: "A", Text: "$path"}, {Key: "b", Title: "B", Text: "$path", Params: ParamsOf[fileArgs]()}},

@@ -23,7 +23,7 @@ func shown(segments []segment) string {
 	return strings.Join(parts, " ")
 }
 
-func TestDollarSignsAreReadByOneRule(t *testing.T) {
+func TestPlaceholder_DollarSignsFollowOneRule(t *testing.T) {
 	for _, c := range []struct{ name, text, want string }{
 		{"no placeholder", "plain", `"plain"`},
 		{"nothing", "", ""},
@@ -48,7 +48,7 @@ func TestDollarSignsAreReadByOneRule(t *testing.T) {
 	}
 }
 
-func TestBracesThatHoldNoNameAreFlawsWithTheirPlace(t *testing.T) {
+func TestPlaceholder_InvalidBracesAreReportedWithTheirPosition(t *testing.T) {
 	for _, c := range []struct {
 		name, text, reason string
 		line, column       int
@@ -73,14 +73,14 @@ func TestBracesThatHoldNoNameAreFlawsWithTheirPlace(t *testing.T) {
 }
 
 // A search for the end of each would take many times as long.
-func TestTextsOfManyOpenBracesAreReadInOneGo(t *testing.T) {
+func TestPlaceholder_ManyOpenBracesTakeLinearTime(t *testing.T) {
 	const braces = 1 << 17
 	if _, flaws := scan(strings.Repeat("${", braces)); len(flaws) != braces {
 		t.Errorf("%d flaws, want %d", len(flaws), braces)
 	}
 }
 
-func TestDedent(t *testing.T) {
+func TestDedent_RemovesTheCommonIndent(t *testing.T) {
 	for _, c := range []struct{ name, text, want string }{
 		{"one line", "  a  ", "a"},
 		{"a raw literal", "\n\t\tFirst\n\n\t\t\tindented\n\t\tlast\n\t", "First\n\n\tindented\nlast"},

@@ -21,7 +21,7 @@ func numbered() *session.Session {
 
 type hookArgs struct{ Run func() }
 
-func TestARenderingIsRecordedWithItsTools(t *testing.T) {
+func TestRecord_HasTheToolsOfTheRendering(t *testing.T) {
 	ses := numbered()
 	sections := []*Section{{Key: "a", Title: "A", Text: "Read $path.", Params: ParamsOf[fileArgs]().And(ParamsOf[hookArgs]())}}
 	sections[0].With(named("find"))
@@ -58,7 +58,7 @@ func TestARenderingIsRecordedWithItsTools(t *testing.T) {
 	}
 }
 
-func TestParamsWithoutATypeNameAreRecordedApart(t *testing.T) {
+func TestRecord_ParamsOfUnnamedTypesAreSeparate(t *testing.T) {
 	ses := session.New(nil)
 	p := mustBind(t, []*Section{Markdown("a", "A", "$X $Y")}, struct{ X int }{1}, struct{ Y int }{2})
 	if _, err := p.Record(t.Context(), ses, mustRender(t, p, nil), ""); err != nil {
@@ -70,7 +70,7 @@ func TestParamsWithoutATypeNameAreRecordedApart(t *testing.T) {
 }
 
 // A live prompt records what it begins with, and what each opening adds, under the same id.
-func TestALivePromptRecordsWhatIsOpened(t *testing.T) {
+func TestRecord_OpenedSectionsHaveTheIDOfTheRendering(t *testing.T) {
 	ses := numbered()
 	l := mustLive(t, library(), &LiveOptions{RenderOptions: RenderOptions{Session: ses}, Adapter: "claude-code"})
 	if r := l.callOpen(t, "manual", "notes"); !r.OK() {

@@ -81,7 +81,7 @@ var goldenCases = map[string]goldenCase{
 	}}},
 }
 
-func TestRenderedTexts(t *testing.T) {
+func TestRender_GoldenTexts(t *testing.T) {
 	files, err := filepath.Glob("testdata/render/*.txtar")
 	if err != nil {
 		t.Fatal(err)

@@ -34,7 +34,7 @@ func skillNames(skills []*Skill) []string {
 	return names
 }
 
-func TestToolsSkillsAndPoliciesComeInTheOrderOfTheSections(t *testing.T) {
+func TestRender_ToolsSkillsAndPoliciesHaveTheOrderOfSections(t *testing.T) {
 	tmpl := mustDefine[Text](t, Definition{
 		Policies: []gate.Policy{policy("whole")},
 		Sections: []*Section{equipped("a", equipped("b")), equipped("c")},
@@ -61,7 +61,7 @@ func TestToolsSkillsAndPoliciesComeInTheOrderOfTheSections(t *testing.T) {
 	}
 }
 
-func TestADisabledSectionTakesItsSubtreeWithIt(t *testing.T) {
+func TestRender_DisabledSectionOmitsItsSubtree(t *testing.T) {
 	off := equipped("b", equipped("below"))
 	off.Params, off.Enabled = ParamsOf[modeArgs](), When(func(m modeArgs) bool { return m.Strict })
 	sections := []*Section{equipped("a"), off, equipped("c")}
@@ -84,7 +84,7 @@ func TestADisabledSectionTakesItsSubtreeWithIt(t *testing.T) {
 	}
 }
 
-func TestPredicatesSeeParamsAndSession(t *testing.T) {
+func TestRender_PredicatesReadParamsAndSession(t *testing.T) {
 	s := session.New(nil)
 	saw := map[string]bool{}
 	sections := []*Section{{
@@ -103,7 +103,7 @@ func TestPredicatesSeeParamsAndSession(t *testing.T) {
 	}
 }
 
-func TestRenderErrorsNameTheSection(t *testing.T) {
+func TestRender_ErrorsNameTheSection(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		section *Section
@@ -144,7 +144,7 @@ func TestRenderErrorsNameTheSection(t *testing.T) {
 	}
 }
 
-func TestOneSectionIsRenderedInFullWithWhatIsBelowIt(t *testing.T) {
+func TestRenderSection_HasFullTextAndSubtree(t *testing.T) {
 	inner := equipped("inner")
 	inner.Visibility = Summary
 	hidden := equipped("b", equipped("x"), inner)
@@ -167,7 +167,7 @@ func TestOneSectionIsRenderedInFullWithWhatIsBelowIt(t *testing.T) {
 	}
 }
 
-func TestADisabledSectionIsNotRenderedAlone(t *testing.T) {
+func TestRenderSection_RejectsADisabledSection(t *testing.T) {
 	off := equipped("a", equipped("b", equipped("c")))
 	off.Enabled = func(View) bool { return false }
 	_, err := mustBind(t, []*Section{equipped("first"), off}).RenderSection("a.b.c", nil)
@@ -200,7 +200,7 @@ func drawTree(t *rapid.T, off, brief map[string]bool) []*Section {
 	return append(draw(0), equipped("last"))
 }
 
-func TestDisablingASectionRemovesExactlyItsSubtree(t *testing.T) {
+func TestRender_DisablingRemovesExactlyTheSubtree(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		off, brief := map[string]bool{}, map[string]bool{}
 		tmpl, err := New[Text]("demo", "test", drawTree(t, off, brief)...)

@@ -24,7 +24,7 @@ Read template.md and fill it in.
 	}
 	skill, err := prompt.LoadSkillFS(files, "skills/release-notes")
 	if err != nil {
-		fmt.Println(advice.Text(err))
+		fmt.Println(err)
 		return
 	}
 	fmt.Println(skill.Name(), skill.Files())
@@ -43,12 +43,12 @@ Read template.md and fill it in.
 func ExampleMountSkills() {
 	skill, err := prompt.LoadSkillFS(fstest.MapFS{"notes.md": {Data: []byte("---\ndescription: Takes notes.\n---\nWrite it down.\n")}}, "notes.md")
 	if err != nil {
-		fmt.Println(advice.Text(err))
+		fmt.Println(err)
 		return
 	}
 	skills, err := os.MkdirTemp("", "skills-") // the skills folder of an agent's configuration
 	if err != nil {
-		fmt.Println(advice.Text(err))
+		fmt.Println(err)
 		return
 	}
 	defer os.RemoveAll(skills)

@@ -45,7 +45,7 @@ func namesIn(t testing.TB, dir string) []string {
 	return names
 }
 
-func TestAMountedSkillIsForItsOwnerAlone(t *testing.T) {
+func TestMountSkills_OnlyTheOwnerHasAccess(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("Windows has other permissions")
 	}
@@ -69,7 +69,7 @@ func TestAMountedSkillIsForItsOwnerAlone(t *testing.T) {
 	}
 }
 
-func TestMountingTwiceIsNothingNew(t *testing.T) {
+func TestMountSkills_IsIdempotent(t *testing.T) {
 	dir, s := t.TempDir(), toolSkill(t)
 	for range 2 {
 		if err := prompt.MountSkills(dir, s); err != nil {
@@ -81,7 +81,7 @@ func TestMountingTwiceIsNothingNew(t *testing.T) {
 	}
 }
 
-func TestManyMayMountAtOnce(t *testing.T) {
+func TestMountSkills_ConcurrentCallsSucceed(t *testing.T) {
 	s := toolSkill(t)
 	for range 20 {
 		dir, start := t.TempDir(), make(chan struct{})
@@ -102,7 +102,7 @@ func TestManyMayMountAtOnce(t *testing.T) {
 	}
 }
 
-func TestOtherContentIsNotTouched(t *testing.T) {
+func TestMountSkills_OtherContentIsNotReplaced(t *testing.T) {
 	for name, tt := range map[string]struct {
 		change func(folder string)
 		want   string
@@ -137,7 +137,7 @@ func TestOtherContentIsNotTouched(t *testing.T) {
 	}
 }
 
-func TestTwoSkillsOfOneNameAreNotMounted(t *testing.T) {
+func TestMountSkills_RejectsTwoSkillsOfOneName(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "skills")
 	content := matter("description: d")
 	first, second := load(t, folder("a/it/SKILL.md", content), "a/it"), load(t, folder("b/it.md", content), "b/it.md")
@@ -151,7 +151,7 @@ func TestTwoSkillsOfOneNameAreNotMounted(t *testing.T) {
 	}
 }
 
-func TestMountingFailsAsAWhole(t *testing.T) {
+func TestMountSkills_IsAtomic(t *testing.T) {
 	dir := t.TempDir()
 	one, two, three := load(t, folder("one.md", matter("description: d")), "one.md"), load(t, folder("two.md", matter("description: d")), "two.md"), toolSkill(t)
 	if err := one.WriteTo(dir); err != nil {
@@ -168,7 +168,7 @@ func TestMountingFailsAsAWhole(t *testing.T) {
 	}
 }
 
-func TestWhatWasNotLoadedIsNotMounted(t *testing.T) {
+func TestMountSkills_RejectsSkillsThatWereNotLoaded(t *testing.T) {
 	for name, s := range map[string]*prompt.Skill{"nil": nil, "zero": {}} {
 		if err := s.WriteTo(t.TempDir()); !errors.Is(err, prompt.ErrSkillMount) {
 			t.Errorf("%s: error %v, want ErrSkillMount", name, err)
@@ -185,7 +185,7 @@ func TestWhatWasNotLoadedIsNotMounted(t *testing.T) {
 }
 
 // Whatever a skill is made of, its mounted copy is the same skill.
-func TestMountedSkillsLoadAgain(t *testing.T) {
+func TestMountSkills_MountedCopyLoadsAsTheSameSkill(t *testing.T) {
 	base := t.TempDir()
 	rapid.Check(t, func(r *rapid.T) {
 		name := rapid.StringMatching(`[a-z0-9]{1,5}(-[a-z0-9]{1,5}){0,3}`).Draw(r, "name")

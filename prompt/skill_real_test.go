@@ -16,7 +16,7 @@ import (
 
 // Skills that load are skills to the CLI too: the model is told of each by its description, and gets
 // the body when it calls for it.
-func TestTheCLIKnowsMountedSkills(t *testing.T) {
+func TestMountSkills_RealCLIFindsMountedSkills(t *testing.T) {
 	fsys := fstest.MapFS{
 		"rich/SKILL.md": {Data: []byte("---\nname: rich\ndescription: SAYS rich\nlicense: MIT\ncompatibility: any\nallowed-tools: Read, Bash(git:*)\n" +
 			"metadata:\n  author: drover\nwhatever: [1, 2]\n---\nBODY rich in ${CLAUDE_SKILL_DIR}.\n")},

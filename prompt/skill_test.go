@@ -40,7 +40,7 @@ func load(t testing.TB, fsys fs.FS, name string) *prompt.Skill {
 	return s
 }
 
-func TestASkillIsAFolder(t *testing.T) {
+func TestLoadSkill_Folder(t *testing.T) {
 	archive, err := txtar.ParseFile("testdata/skills/pdf-forms.txtar")
 	if err != nil {
 		t.Fatal(err)
@@ -70,7 +70,7 @@ func TestASkillIsAFolder(t *testing.T) {
 	}
 }
 
-func TestASkillIsASingleFile(t *testing.T) {
+func TestLoadSkill_SingleFile(t *testing.T) {
 	for name, content := range map[string]string{
 		"with a name":    matter("name: notes", "description: Takes notes."),
 		"without a name": matter("description: Takes notes."),
@@ -94,7 +94,7 @@ func TestASkillIsASingleFile(t *testing.T) {
 	}
 }
 
-func TestTheRootOfAFileSystemIsNamedByItsFrontMatter(t *testing.T) {
+func TestLoadSkill_FrontMatterNamesTheRootOfAFileSystem(t *testing.T) {
 	if s := load(t, folder("SKILL.md", matter("name: rooted", "description: d")), "."); s.Name() != "rooted" {
 		t.Errorf("got %q", s.Name())
 	}
@@ -119,7 +119,7 @@ func wantViolations(t *testing.T, fsys fs.FS, name string, want ...string) {
 	}
 }
 
-func TestBadFrontMatterIsToldByLineAndColumn(t *testing.T) {
+func TestLoadSkill_InvalidFrontMatterIsReportedWithLineAndColumn(t *testing.T) {
 	const description = "description: d"
 	for _, tt := range []struct {
 		name, content string
@@ -161,7 +161,7 @@ func TestBadFrontMatterIsToldByLineAndColumn(t *testing.T) {
 	wantViolations(t, folder("it.md", matter("name: it")), "it.md", "it.md:2:1: description is missing")
 }
 
-func TestNames(t *testing.T) {
+func TestLoadSkill_ChecksNames(t *testing.T) {
 	for name, good := range map[string]bool{
 		"a": true, "a-b-1": true, "1": true, strings.Repeat("x", 64): true,
 		strings.Repeat("x", 65): false, "-a": false, "a-": false, "a--b": false, "A": false, "a_b": false, "a b": false, "é": false, "a.b": false,
@@ -173,7 +173,7 @@ func TestNames(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoSkillIsNotFound(t *testing.T) {
+func TestLoadSkill_OtherFilesAreNotFound(t *testing.T) {
 	for name, tt := range map[string]struct {
 		fsys fstest.MapFS
 		path string
@@ -198,7 +198,7 @@ func TestWhatIsNoSkillIsNotFound(t *testing.T) {
 	}
 }
 
-func TestLimits(t *testing.T) {
+func TestLoadSkill_BoundsCountAndSizeOfFiles(t *testing.T) {
 	good := &fstest.MapFile{Data: []byte(matter("description: d"))}
 	mega := make([]byte, 1<<20)
 	many := func(n int) fstest.MapFS {
@@ -226,7 +226,7 @@ func TestLimits(t *testing.T) {
 	wantViolations(t, fstest.MapFS{"it/SKILL.md": good, "it/dir/pipe": {Mode: fs.ModeNamedPipe}}, "it", "dir/pipe: it is neither a regular file nor a folder")
 }
 
-func TestLinksAreSkippedAndTold(t *testing.T) {
+func TestLoadSkill_LinksAreSkippedAndReported(t *testing.T) {
 	dir := t.TempDir()
 	secret := filepath.Join(dir, "secret")
 	os.WriteFile(secret, []byte("SECRET"), 0o600)
@@ -250,7 +250,7 @@ func TestLinksAreSkippedAndTold(t *testing.T) {
 	}
 }
 
-func TestALoadedSkillCannotBeChanged(t *testing.T) {
+func TestSkill_IsImmutable(t *testing.T) {
 	fsys := folder("it/SKILL.md", matter("description: d", "metadata:", "  k: v", "x: y"))
 	s := load(t, fsys, "it")
 	hash := s.Hash()
@@ -270,7 +270,7 @@ func TestALoadedSkillCannotBeChanged(t *testing.T) {
 	}
 }
 
-func TestTheHashKnowsEveryPart(t *testing.T) {
+func TestSkill_HashCoversEveryPart(t *testing.T) {
 	main := []byte(matter("description: d"))
 	seen := map[string]string{}
 	for what, fsys := range map[string]fstest.MapFS{

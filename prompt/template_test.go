@@ -13,7 +13,7 @@ import (
 	"github.com/drover-agents/drover/tool"
 )
 
-func TestADefinitionIsCheckedAsAWhole(t *testing.T) {
+func TestDefinition_AllProblemsAreReported(t *testing.T) {
 	own := &Section{Key: "own", Title: "Own"}
 	own.Children = []*Section{own}
 	for _, c := range []struct {
@@ -114,14 +114,14 @@ func TestADefinitionIsCheckedAsAWhole(t *testing.T) {
 	}
 }
 
-func TestAnOutputTypeWithoutASchemaIsRefused(t *testing.T) {
+func TestDefinition_OutputTypeWithoutASchemaIsRejected(t *testing.T) {
 	_, err := New[struct{ C chan int }]("demo", "test", Markdown("a", "A", ""))
 	if err == nil || !strings.Contains(advice.Text(err), "prompt: demo:test: output: the output type has no schema") {
 		t.Errorf("got %v, want an error about the output type", err)
 	}
 }
 
-func TestMustPanicsOnAWrongDefinition(t *testing.T) {
+func TestMust_PanicsOnAnInvalidDefinition(t *testing.T) {
 	defer func() {
 		if recover() == nil {
 			t.Error("Must returned, want a panic")
@@ -130,7 +130,7 @@ func TestMustPanicsOnAWrongDefinition(t *testing.T) {
 	Must[Text]("demo", "test")
 }
 
-func TestNamesAreLowerCasedAndDefaultToNamespaceAndKey(t *testing.T) {
+func TestDefinition_NameIsLowerCaseAndDefaultsToNamespaceAndKey(t *testing.T) {
 	plain := Must[Text]("Demo", "Test.1", Markdown("Task", "Task", "x"))
 	got := []string{plain.t.namespace, plain.Key(), plain.Name()}
 	if diff := cmp.Diff([]string{"demo", "test.1", "demo:test.1"}, got); diff != "" {
@@ -148,7 +148,7 @@ func TestNamesAreLowerCasedAndDefaultToNamespaceAndKey(t *testing.T) {
 }
 
 // A template keeps nothing of its sections that the caller can still change.
-func TestATemplateDoesNotFollowItsSections(t *testing.T) {
+func TestTemplate_LaterChangesOfSectionsHaveNoEffect(t *testing.T) {
 	child := Markdown("child", "Child", "inner")
 	s := &Section{
 		Key: "a", Title: "A", Text: "text", Children: []*Section{child}, Policies: nil,
@@ -177,7 +177,7 @@ func TestATemplateDoesNotFollowItsSections(t *testing.T) {
 	}
 }
 
-func TestOneSectionServesTwoTemplates(t *testing.T) {
+func TestTemplate_TwoTemplatesCanShareASection(t *testing.T) {
 	shared := Markdown("rules", "Rules", "Be brief.").With(named("find"))
 	for _, key := range []string{"one", "two"} {
 		r := mustRender(t, mustBind(t, []*Section{Markdown("first", key, ""), shared}), nil)

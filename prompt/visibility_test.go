@@ -15,7 +15,7 @@ import (
 	"github.com/drover-agents/drover/session"
 )
 
-func TestASummaryHoldsBackItsWholeSubtree(t *testing.T) {
+func TestVisibility_SummaryHidesTheWholeSubtree(t *testing.T) {
 	off := equipped("off", equipped("below"))
 	off.Enabled = func(View) bool { return false }
 	hidden := equipped("b", equipped("x", equipped("y")), off)
@@ -39,7 +39,7 @@ func TestASummaryHoldsBackItsWholeSubtree(t *testing.T) {
 }
 
 // Each step adds the choice that comes before all choices that are there already.
-func TestTheNearestChoiceOfVisibilityCounts(t *testing.T) {
+func TestVisibility_NearestChoiceApplies(t *testing.T) {
 	s := &Section{Key: "a", Title: "A", Text: "Text.", Summary: "Summary.", Visibility: Summary}
 	plain := mustBind(t, []*Section{s})
 	s.VisibilityWhen = func(View) Visibility { return Full }
@@ -75,7 +75,7 @@ func TestTheNearestChoiceOfVisibilityCounts(t *testing.T) {
 	}
 }
 
-func TestAWordInTheSessionThatIsNoVisibilityIsAnError(t *testing.T) {
+func TestVisibility_InvalidValueInTheSessionIsAnError(t *testing.T) {
 	ses := session.New(nil)
 	dispatch(t, ses, session.SetVisibility{Section: "a", Visibility: "half"})
 	_, err := mustBind(t, []*Section{equipped("a")}).Render(&RenderOptions{Session: ses})
@@ -89,7 +89,7 @@ func dispatch(t *testing.T, s *session.Session, v any) {
 	}
 }
 
-func TestVisibilityAsText(t *testing.T) {
+func TestVisibility_JSONRoundTrip(t *testing.T) {
 	var got map[string]Visibility
 	if err := json.Unmarshal([]byte(`{"a":"full","b":"SUMMARY"}`), &got); err != nil {
 		t.Fatal(err)
@@ -107,7 +107,7 @@ func TestVisibilityAsText(t *testing.T) {
 }
 
 // A session whose store cannot be read does not know what it hides: then nothing is shown.
-func TestASessionThatCannotBeReadShowsNothing(t *testing.T) {
+func TestVisibility_UnreadableSessionShowsNothing(t *testing.T) {
 	store := &forgetfulStore{MemoryStore: session.NewMemoryStore()}
 	for _, last := range []bool{false, true} {
 		s, err := session.Open(store, nil)

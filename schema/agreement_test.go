@@ -152,7 +152,7 @@ func mustForOutput[T any](tb testing.TB) *schema.Schema {
 	return s
 }
 
-func TestWhatGoWritesFitsTheOutputSchema(t *testing.T) {
+func TestFor_MarshalledValuesFitTheOutputSchema(t *testing.T) {
 	s := mustForOutput[rich](t)
 	rapid.Check(t, func(t *rapid.T) {
 		raw, err := json.Marshal(genRich(1).Draw(t, "value"))
@@ -180,7 +180,7 @@ func mutate(t *rapid.T, raw []byte) []byte {
 	return raw
 }
 
-func TestWhatPassesDecodes(t *testing.T) {
+func TestValidate_AcceptedValuesDecode(t *testing.T) {
 	s := mustFor[rich](t)
 	passed, refused := 0, 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -333,7 +333,7 @@ func complete[T any](raw []byte) bool {
 	return err == nil && json.Compact(&b, raw) == nil && bytes.Equal(again, b.Bytes())
 }
 
-func TestMisfitsNameThePlaceAndTheRemedy(t *testing.T) {
+func TestValidate_MisfitNamesThePathAndTheFix(t *testing.T) {
 	type args struct {
 		N      int               `json:"n,omitempty"`
 		F      float32           `json:"f,omitempty"`
@@ -384,7 +384,7 @@ type bomb bool
 
 func (*bomb) UnmarshalJSON([]byte) error { panic("boom") }
 
-func TestDecodeRefusesAnotherCaseOfAName(t *testing.T) {
+func TestDecode_RefusesAnotherCaseOfAName(t *testing.T) {
 	s := schema.MustParse(`{"type":"object","properties":{"path":{"type":"string","maxLength":3}}}`)
 	type args struct {
 		Path string `json:"path"`

@@ -9,7 +9,7 @@ import (
 )
 
 // A value that may be null is of two types, wherever it stands; what null would have to meet too stays apart.
-func TestNullableAlternativesBecomeTwoTypes(t *testing.T) {
+func TestForCLI_NullableAlternativesBecomeTwoTypes(t *testing.T) {
 	const null = `{"type":"null"}`
 	for name, x := range map[string]struct{ given, want string }{
 		"property":      {`{"anyOf":[{"type":"string","minLength":2},` + null + `]}`, `{"type":["string","null"],"minLength":2}`},

@@ -34,7 +34,7 @@ var ordinary = map[string]bool{
 }
 
 // The real CLI accepts what ForCLI makes of every schema.
-func TestRealCLIAcceptsNormalisedSchemas(t *testing.T) {
+func TestForCLI_RealCLIAcceptsItsSchemas(t *testing.T) {
 	cli := claudetest.CLI(t)
 	all := testkit.Soak()
 	taken := 0
@@ -59,7 +59,7 @@ func TestRealCLIAcceptsNormalisedSchemas(t *testing.T) {
 }
 
 // What ForCLI takes away is what the real CLI refuses, so the test above can fail.
-func TestRealCLIRefusesRawSchemas(t *testing.T) {
+func TestForCLI_RealCLIRefusesRawSchemas(t *testing.T) {
 	cli := claudetest.CLI(t)
 	for name, text := range map[string]string{
 		"dialect":         `{"$schema":"https://json-schema.org/draft/2020-12/schema","type":"object"}`,
@@ -101,7 +101,7 @@ func startWithSchema(t *testing.T, cli *claudetest.RealCLI, text string) (claude
 }
 
 // The names of the ordinary cases are those of the table.
-func TestOrdinaryCasesExist(t *testing.T) {
+func TestCases_OrdinaryNamesExist(t *testing.T) {
 	left := maps.Clone(ordinary)
 	for _, tc := range cliCases(t) {
 		delete(left, tc.name)

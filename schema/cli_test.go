@@ -12,7 +12,7 @@ import (
 	"github.com/drover-agents/drover/schema"
 )
 
-func TestForCLI(t *testing.T) {
+func TestForCLI_Cases(t *testing.T) {
 	for _, tc := range cliCases(t) {
 		t.Run(tc.name, func(t *testing.T) {
 			if err := tc.schema.Validate(json.RawMessage(tc.sample)); err != nil {
@@ -46,7 +46,7 @@ func cliAnswer(tc cliCase) json.RawMessage {
 	return json.RawMessage(tc.sample)
 }
 
-func TestForCLIRefuses(t *testing.T) {
+func TestForCLI_RefusesUnsupportedSchemas(t *testing.T) {
 	for _, tc := range []struct{ name, schema, place string }{
 		{"unevaluated properties", `{"type":"object","properties":{"a":{"type":"object","unevaluatedProperties":false}}}`, "#/properties/a/unevaluatedProperties"},
 		{"minContains", `{"type":"object","$defs":{"q":{"contains":true,"minContains":2}}}`, "#/$defs/q/minContains"},
@@ -69,7 +69,7 @@ func TestForCLIRefuses(t *testing.T) {
 	}
 }
 
-func TestParseRefuses(t *testing.T) {
+func TestParse_RefusesInvalidSchemas(t *testing.T) {
 	for _, tc := range []struct{ name, schema, want string }{
 		{"no JSON", `{`, "EOF"},
 		{"two values", `{} {}`, "follows"},
@@ -102,7 +102,7 @@ func TestParseRefuses(t *testing.T) {
 	}
 }
 
-func TestUnwrapLeavesOtherValues(t *testing.T) {
+func TestUnwrap_LeavesOtherValues(t *testing.T) {
 	for _, tc := range []struct{ in, want string }{
 		{`{"value":[1]}`, `[1]`},
 		{`{"value":null}`, `null`},

@@ -29,7 +29,7 @@ func property(t *testing.T, s *schema.Schema) string {
 
 type ring []ring
 
-func TestTagsBecomeConstraints(t *testing.T) {
+func TestFor_TagsBecomeConstraints(t *testing.T) {
 	for _, tc := range []struct {
 		name string
 		typ  reflect.Type
@@ -116,7 +116,7 @@ type numberWithEnum int
 
 func (numberWithEnum) Enum() []string { return []string{"one"} }
 
-func TestTagsThatDoNotFitAreRefused(t *testing.T) {
+func TestFor_RefusesTagsThatDoNotFit(t *testing.T) {
 	for _, tc := range []struct {
 		name string
 		typ  reflect.Type

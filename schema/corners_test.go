@@ -31,7 +31,7 @@ func (c *code) UnmarshalText(b []byte) error { *c = code(b[len(b)-1]); return ni
 
 // Corners of encoding/json: what it writes for these fits the schema of the output, and what it can
 // read back fits that of the input.
-func TestCornersOfEncodingJSON(t *testing.T) {
+func TestFor_CornersOfEncodingJSON(t *testing.T) {
 	for _, tc := range []struct {
 		name  string
 		value any
@@ -102,7 +102,7 @@ func (*grade) UnmarshalText(b []byte) error {
 }
 
 // One field of a kind is enough for a value to be decoded before it passes.
-func TestEachKindIsDecodedWhereTheSchemaDoesNotTellAll(t *testing.T) {
+func TestValidate_DecodesKindsThatTheSchemaDoesNotCover(t *testing.T) {
 	for _, tc := range []struct {
 		typ   reflect.Type
 		value string

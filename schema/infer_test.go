@@ -54,7 +54,7 @@ type panicking struct{ p *int }
 
 func (p panicking) Enum() []string { return []string{string(rune(*p.p))} }
 
-func TestFor(t *testing.T) {
+func TestFor_Types(t *testing.T) {
 	for _, tc := range []struct {
 		name string
 		typ  reflect.Type
@@ -109,7 +109,7 @@ func TestFor(t *testing.T) {
 	}
 }
 
-func TestForRefuses(t *testing.T) {
+func TestFor_RefusesUnsupportedTypes(t *testing.T) {
 	for _, tc := range []struct {
 		name string
 		typ  reflect.Type
@@ -131,7 +131,7 @@ func TestForRefuses(t *testing.T) {
 }
 
 // What a type's own value marshals to must fit the schema of the type.
-func TestForFitsMarshalledValues(t *testing.T) {
+func TestFor_FitsMarshalledValues(t *testing.T) {
 	fix := "x"
 	r := report{
 		Summary: "s", Grid: [2][]uint8{{1}, {2}},
@@ -151,7 +151,7 @@ func TestForFitsMarshalledValues(t *testing.T) {
 	}
 }
 
-func TestForOutputType(t *testing.T) {
+func TestForOutput_Type(t *testing.T) {
 	for _, tc := range []struct {
 		name string
 		typ  reflect.Type

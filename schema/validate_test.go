@@ -16,7 +16,7 @@ import (
 	"github.com/drover-agents/drover/advice"
 )
 
-func TestValidateReportsEverything(t *testing.T) {
+func TestValidate_ReportsEveryProblem(t *testing.T) {
 	for _, tc := range []struct {
 		name, schema, value string
 		want                []string // pointer, keyword
@@ -136,7 +136,7 @@ func TestValidateDoubles_RefusesWholeNumbersThatMayBeRounded(t *testing.T) {
 }
 
 // A schema of a few lines whose references double at each step must not cost doubling time.
-func TestDoublingReferencesEnd(t *testing.T) {
+func TestValidate_DoublingReferencesAreBounded(t *testing.T) {
 	var defs []string
 	for i := range 60 {
 		defs = append(defs, fmt.Sprintf(`"d%d":{"allOf":[{"$ref":"#/$defs/d%d"},{"$ref":"#/$defs/d%d"}]}`, i, i+1, i+1))
@@ -161,7 +161,7 @@ func TestDoublingReferencesEnd(t *testing.T) {
 	}
 }
 
-func TestErrorTextIsBounded(t *testing.T) {
+func TestError_TextIsBounded(t *testing.T) {
 	value := "[" + strings.Repeat(`"x",`, 999) + `"x"]`
 	err := MustParse(`{"items":{"type":"null"}}`).Validate(json.RawMessage(value))
 	var all *ValidationError
@@ -173,7 +173,7 @@ func TestErrorTextIsBounded(t *testing.T) {
 	}
 }
 
-func TestDecodeKeepsGoErrors(t *testing.T) {
+func TestDecode_KeepsGoErrors(t *testing.T) {
 	type when struct {
 		T string `json:"t"`
 		N int64  `json:"n"`
@@ -227,7 +227,7 @@ func library(tb testing.TB, s *Schema) *jsonschema.Resolved {
 }
 
 // The walk and the library must agree about what is valid.
-func TestWalkAgreesWithTheLibrary(t *testing.T) {
+func TestWalk_AgreesWithTheLibrary(t *testing.T) {
 	for _, text := range differentialSchemas {
 		s := MustParse(text)
 		lib := library(t, s)
@@ -312,7 +312,7 @@ func BenchmarkValidate(b *testing.B) {
 	})
 }
 
-func TestPropertiesAreInTheirOrder(t *testing.T) {
+func TestProperties_KeepTheirOrder(t *testing.T) {
 	for text, want := range map[string][]string{
 		`{"type":"object","properties":{"b":{"type":"object","properties":{"x":{}}},"a":true}}`: {"b", "a"},
 		`{"type":"object","properties":{}}`:                                                     nil,

@@ -10,7 +10,7 @@ import (
 	"github.com/drover-agents/drover/event"
 )
 
-func TestBuiltInEventsComeOutOfTheStoreAsWhatTheyAre(t *testing.T) {
+func TestCodec_BuiltInEventsKeepTheirTypes(t *testing.T) {
 	for kind, typ := range builtinTypes {
 		payload := reflect.Zero(typ).Interface().(event.Payload)
 		record, err := encode(&Entry{Pos: 1, Event: event.New(payload)})
@@ -24,7 +24,7 @@ func TestBuiltInEventsComeOutOfTheStoreAsWhatTheyAre(t *testing.T) {
 	}
 }
 
-func TestABuiltInEventOfAnotherVersionStaysAsItIs(t *testing.T) {
+func TestCodec_BuiltInEventOfAnotherVersionStaysRaw(t *testing.T) {
 	event := event.New(event.Extension{Kind: "tool:invoked", Data: json.RawMessage(`{"toolUseId":7}`)})
 	record, err := encode(&Entry{Pos: 1, Event: event})
 	if err != nil {

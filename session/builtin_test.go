@@ -28,7 +28,7 @@ func latest[S any](t testing.TB, s *session.Session) S {
 	return v
 }
 
-func TestARenderedPromptAndItsToolsAreFoundTogether(t *testing.T) {
+func TestPromptRendered_ToolsAreFoundByItsEventID(t *testing.T) {
 	s := session.New(nil)
 	dispatch(t, t.Context(), s,
 		session.PromptRendered{EventID: "render-1", Namespace: "demo", Key: "review", Name: "Review", Adapter: "claude-code", Text: "Review it.", Tools: []string{"search"}},
@@ -42,7 +42,7 @@ func TestARenderedPromptAndItsToolsAreFoundTogether(t *testing.T) {
 	}
 }
 
-func TestWhatWasExecutedHasAllItsFiguresAsJSON(t *testing.T) {
+func TestPromptExecuted_EncodesEveryFigure(t *testing.T) {
 	tokens := event.Tokens{Coverage: event.CoverageComplete, Totals: event.TokenCount{Input: event.InputTokens{Total: 120}, Output: event.OutputTokens{Total: 30}}}
 	executed := session.PromptExecuted{
 		Namespace: "demo", Key: "review", Name: "Review", Adapter: "claude-code", Text: "Fine.", Output: json.RawMessage(`{"ok":true}`),
@@ -67,7 +67,7 @@ func TestWhatWasExecutedHasAllItsFiguresAsJSON(t *testing.T) {
 	}
 }
 
-func TestADispatchedPlanOrWorkspaceTakesThePlaceOfTheLast(t *testing.T) {
+func TestSlices_PlanWorkspaceAndPermissionsReplaceTheLast(t *testing.T) {
 	s := session.New(nil)
 	dispatch(t, t.Context(), s,
 		session.Workspace{Root: "/one"}, session.Workspace{Root: "/two"},
@@ -86,7 +86,7 @@ func TestADispatchedPlanOrWorkspaceTakesThePlaceOfTheLast(t *testing.T) {
 	}
 }
 
-func TestVisibilityIsSetAndClearedSectionBySection(t *testing.T) {
+func TestVisibilityOverrides_AreSetAndClearedPerSection(t *testing.T) {
 	s := session.New(nil)
 	dispatch(t, t.Context(), s,
 		session.SetVisibility{Section: "a", Visibility: "full"}, session.SetVisibility{Section: "b.c", Visibility: "summary"})
@@ -107,7 +107,7 @@ func TestVisibilityIsSetAndClearedSectionBySection(t *testing.T) {
 	}
 }
 
-func TestContextLinesTellTheTaskAndTheDirectory(t *testing.T) {
+func TestContextLines_NameTheTaskAndTheDirectory(t *testing.T) {
 	s := session.New(nil)
 	if got := session.ContextLines(s); len(got) != 0 {
 		t.Errorf("an empty session says %q", got)
@@ -121,7 +121,7 @@ func TestContextLinesTellTheTaskAndTheDirectory(t *testing.T) {
 	}
 }
 
-func TestFeedbackAndFactsStayAfterARollback(t *testing.T) {
+func TestRollback_KeepsFeedbackAndFacts(t *testing.T) {
 	s := session.New(nil)
 	ctx, tx := s.Begin(t.Context(), "call")
 	dispatch(t, ctx, s, session.Feedback{Provider: "deadline", Summary: "hurry"}, session.PromptExecuted{Name: "p"},
@@ -197,7 +197,7 @@ func must2[B ~[]byte](data B, err error) B {
 	return data
 }
 
-func TestBuiltInValuesSurviveJSON(t *testing.T) {
+func TestBuiltIn_ValuesRoundTripThroughJSON(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		for _, v := range drawn(t) {
 			data := must2(plainjson.Marshal(v)) // as stores have it
@@ -216,7 +216,7 @@ func TestBuiltInValuesSurviveJSON(t *testing.T) {
 }
 
 // The names in the log are for ever.
-func TestBuiltInKindsDoNotChange(t *testing.T) {
+func TestBuiltIn_KindsDoNotChange(t *testing.T) {
 	var got []event.Kind
 	rapid.Check(t, func(t *rapid.T) {
 		got = nil

@@ -41,7 +41,7 @@ func invoked(s *session.Session) []string {
 	return got
 }
 
-func TestACallThatIsReportedTwiceCountsOnce(t *testing.T) {
+func TestRecordTool_RepeatedReportCountsOnce(t *testing.T) {
 	again := succeeded("toolu_1", "Bash", `{}`)
 	again.Status = event.ToolError
 	t.Run("recorded", func(t *testing.T) {
@@ -89,7 +89,7 @@ func TestACallThatIsReportedTwiceCountsOnce(t *testing.T) {
 	})
 }
 
-func TestRecordingACallTellsWhatFollowsFromIt(t *testing.T) {
+func TestRecordTool_DispatchesFilesAndPlan(t *testing.T) {
 	root := t.TempDir()
 	at := func(name string) string { return filepath.Join(root, name) }
 	path := func(name string) string { raw, _ := json.Marshal(name); return string(raw) }
@@ -148,7 +148,7 @@ func closed(t testing.TB, s *session.Session) *session.Session {
 	return s
 }
 
-func TestATodoListIsThePlan(t *testing.T) {
+func TestRecordTool_TodoListBecomesThePlan(t *testing.T) {
 	s := session.New(nil)
 	record(t.Context(), t, s, succeeded("toolu_1", "TodoWrite",
 		`{"todos":[{"content":"Read","status":"completed","activeForm":"Reading"},{"content":"Write","status":"in_progress","activeForm":"Writing"}]}`))
@@ -166,7 +166,7 @@ func TestATodoListIsThePlan(t *testing.T) {
 	}
 }
 
-func TestStepsOfAPlanAreAddedChangedAndTakenAway(t *testing.T) {
+func TestPlan_StepsAreAddedChangedAndRemoved(t *testing.T) {
 	s := session.New(nil)
 	dispatch(t, t.Context(), s,
 		session.PlanStepUpdated{ID: "1", Description: "Read", Status: "pending"},
@@ -184,7 +184,7 @@ func TestStepsOfAPlanAreAddedChangedAndTakenAway(t *testing.T) {
 	}
 }
 
-func TestWhatACallHasChangedGoesWithTheCallAroundIt(t *testing.T) {
+func TestRecordTool_IsRolledBackWithTheOuterCall(t *testing.T) {
 	s := session.New(nil)
 	file := filepath.Join(t.TempDir(), "a.txt")
 	ctx, tx := s.Begin(t.Context(), "outer")
@@ -207,7 +207,7 @@ func TestWhatACallHasChangedGoesWithTheCallAroundIt(t *testing.T) {
 	}
 }
 
-func TestAReportIsKeptWhateverItSays(t *testing.T) {
+func TestRecordTool_KeepsInvalidJSONAndText(t *testing.T) {
 	s := session.New(&session.Options{NewID: func() string { return "made" }})
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

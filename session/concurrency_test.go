@@ -11,7 +11,7 @@ import (
 	"github.com/drover-agents/drover/session"
 )
 
-func TestConcurrentTransactionsLeaveWhatWasCommitted(t *testing.T) {
+func TestTx_ConcurrentTransactionsLeaveCommittedEvents(t *testing.T) {
 	const calls, rounds = 8, 60
 	s := session.New(nil)
 	session.Reduce(s, func(n total, e added) total { return n + total(e.N) })
@@ -44,7 +44,7 @@ func TestConcurrentTransactionsLeaveWhatWasCommitted(t *testing.T) {
 	}
 }
 
-func TestClonesGoTheirOwnWaysAtOnce(t *testing.T) {
+func TestClone_ClonesAreIndependentUnderConcurrency(t *testing.T) {
 	s := session.New(nil)
 	session.Define(s, session.SliceOptions[item]{Key: func(e item) any { return e.ID }})
 	session.Upsert(s, func(e item) item { return e })
@@ -84,7 +84,7 @@ func TestClonesGoTheirOwnWaysAtOnce(t *testing.T) {
 	}
 }
 
-func TestRegisteringWhileOthersDispatchLosesNothing(t *testing.T) {
+func TestReducer_RegisteredDuringDispatchMissesNoEvent(t *testing.T) {
 	s := session.New(nil)
 	var wg sync.WaitGroup
 	for range 4 {
@@ -110,7 +110,7 @@ func TestRegisteringWhileOthersDispatchLosesNothing(t *testing.T) {
 }
 
 // Reducers see events in the order of the log, from any number of dispatching goroutines.
-func TestReducersSeeTheOrderOfTheLog(t *testing.T) {
+func TestReducer_SeesEventsInLogOrder(t *testing.T) {
 	s := session.New(nil)
 	session.Append(s, func(e added) int { return e.N })
 	var wg sync.WaitGroup

@@ -21,7 +21,7 @@ type typedNil struct{}
 
 func (e *typedNil) Error() string { return "never " + string(make([]byte, *(*int)(nil))) }
 
-func TestAReducerThatFailsLeavesTheOthersAlone(t *testing.T) {
+func TestReducer_FailureLeavesOtherReducersAlone(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		reduce func(session.View[string], added) (session.Change[string], error)
@@ -61,7 +61,7 @@ func TestAReducerThatFailsLeavesTheOthersAlone(t *testing.T) {
 	}
 }
 
-func TestAFailureOverAReportIsNoReport(t *testing.T) {
+func TestReducerFailed_FailureInItsReducerIsNotReported(t *testing.T) {
 	s := session.New(nil)
 	session.Reduce(s, func(n int, _ session.ReducerFailed) int { panic("again") })
 	session.Reduce(s, func(n int, _ added) int { panic("once") })
@@ -71,7 +71,7 @@ func TestAFailureOverAReportIsNoReport(t *testing.T) {
 	}
 }
 
-func TestAReducerThatEndsItsGoroutineLosesNothing(t *testing.T) {
+func TestReducer_ThatCallsGoexitLosesNothing(t *testing.T) {
 	store := newDisk()
 	s, err := session.Open(store, nil)
 	if err != nil {
@@ -98,7 +98,7 @@ func TestAReducerThatEndsItsGoroutineLosesNothing(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBeDispatchedChangesNothing(t *testing.T) {
+func TestDispatch_InvalidValueChangesNothing(t *testing.T) {
 	var nothing *added
 	type hidden struct{ Do func() }
 	for _, c := range []struct {

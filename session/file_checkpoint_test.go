@@ -24,7 +24,7 @@ func overwrite(t *testing.T, path, text string) {
 	}
 }
 
-func TestACheckpointThatDoesNotFitIsNotUsed(t *testing.T) {
+func TestFileStore_CheckpointThatDoesNotFitIsIgnored(t *testing.T) {
 	cases := map[string]func(t *testing.T, path, checkpoint string) (last int64){
 		"empty": func(t *testing.T, _, checkpoint string) int64 { overwrite(t, checkpoint, ""); return 20 },
 		"zeros": func(t *testing.T, _, checkpoint string) int64 {
@@ -103,7 +103,7 @@ func TestACheckpointThatDoesNotFitIsNotUsed(t *testing.T) {
 }
 
 // A log that lost its end, and grew again to the same length and the same record, is still another one.
-func TestACheckpointOfWhatWasLostDoesNotComeBack(t *testing.T) {
+func TestFileStore_CheckpointOfALostEndIsIgnored(t *testing.T) {
 	path := writeLog(t, 10, 10)
 	text := readText(t, path)
 	overwrite(t, path, text[:strings.Index(text, `{"pos":9,`)])
@@ -119,7 +119,7 @@ func TestACheckpointOfWhatWasLostDoesNotComeBack(t *testing.T) {
 	}
 }
 
-func TestACheckpointCanBeOfAnyRecord(t *testing.T) {
+func TestSaveCheckpoint_AcceptsAnyRecord(t *testing.T) {
 	const last = 2000
 	path := writeLog(t, last, 0)
 	s := openLogFile(t, path, &session.FileOptions{Sync: session.SyncNever})
@@ -137,7 +137,7 @@ func TestACheckpointCanBeOfAnyRecord(t *testing.T) {
 }
 
 // Opening skips the records that a checkpoint covers. The test damages one of them, and opening does not notice.
-func TestOpeningLooksOnlyAtWhatFollowsTheCheckpoint(t *testing.T) {
+func TestOpenFile_ReadsOnlyRecordsAfterTheCheckpoint(t *testing.T) {
 	path := writeLog(t, 20, 10)
 	overwrite(t, path, strings.Replace(readText(t, path), `{"pos":5,`, `{"pos":6,`, 1))
 	openLogFile(t, path, nil)
@@ -148,7 +148,7 @@ func TestOpeningLooksOnlyAtWhatFollowsTheCheckpoint(t *testing.T) {
 	}
 }
 
-func TestAFailedCheckpointLeavesTheLastOne(t *testing.T) {
+func TestSaveCheckpoint_FailureLeavesTheLastOne(t *testing.T) {
 	path := writeLog(t, 20, 10)
 	s := openLogFile(t, path, nil)
 	if err := os.MkdirAll(filepath.Join(path+".checkpoint.new", "in the way"), 0o700); err != nil {

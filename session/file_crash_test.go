@@ -125,7 +125,7 @@ func appendForever(path string) error {
 	return err
 }
 
-func TestAKilledProcessLosesNothingThatWasAcknowledged(t *testing.T) {
+func TestFileStore_KilledProcessLosesNoAcknowledgedRecord(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "log.jsonl")
 	random := rand.New(rand.NewPCG(1, 2))
 	torn := 0
@@ -189,7 +189,7 @@ func dispatchForever(path string) error {
 	return err
 }
 
-func TestAKilledSessionHasTheStateThatItAcknowledged(t *testing.T) {
+func TestSession_KilledProcessKeepsTheAcknowledgedState(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "log.jsonl")
 	random := rand.New(rand.NewPCG(3, 4))
 	for range testkit.Size(5, 100) {

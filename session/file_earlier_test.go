@@ -151,7 +151,7 @@ func recordLog(t *testing.T, path string) {
 }
 
 // A log that earlier code has written of a run opens with its state, is continued, and is put back.
-func TestALogOfEarlierCodeOpens(t *testing.T) {
+func TestOpen_LogOfEarlierCode(t *testing.T) {
 	if *recordEarlier != "" {
 		recordLog(t, *recordEarlier)
 		return

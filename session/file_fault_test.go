@@ -96,7 +96,7 @@ func shortRecord(pos int64) Record {
 	return Record{pos, json.RawMessage(fmt.Sprintf(`{"pos":%d}`, pos))}
 }
 
-func TestAShortWriteLeavesTheFileAsItWas(t *testing.T) {
+func TestAppend_ShortWriteLeavesTheFileUnchanged(t *testing.T) {
 	for room := range 30 {
 		s, f := openFaulty(t, SyncAlways)
 		if err := s.Append([]Record{shortRecord(1)}); err != nil {
@@ -144,7 +144,7 @@ func wantBroken(t *testing.T, s *FileStore, last int64, cause error) {
 	}
 }
 
-func TestAWriteThatCannotBeUndoneBreaksTheStore(t *testing.T) {
+func TestAppend_WriteThatCannotBeUndoneBreaksTheStore(t *testing.T) {
 	s, f := openFaulty(t, SyncNever)
 	if err := s.Append([]Record{shortRecord(1)}); err != nil {
 		t.Fatal(err)
@@ -157,7 +157,7 @@ func TestAWriteThatCannotBeUndoneBreaksTheStore(t *testing.T) {
 	wantBroken(t, s, 1, errDisk)
 }
 
-func TestAFailedSyncIsNotTriedAgain(t *testing.T) {
+func TestAppend_FailedSyncIsNotRetried(t *testing.T) {
 	s, f := openFaulty(t, SyncAlways)
 	if err := s.Append([]Record{shortRecord(1)}); err != nil {
 		t.Fatal(err)
@@ -177,7 +177,7 @@ func TestAFailedSyncIsNotTriedAgain(t *testing.T) {
 	}
 }
 
-func TestAlwaysSyncsEachAppendAndNeverNone(t *testing.T) {
+func TestSyncPolicy_AlwaysSyncsEachAppendAndNeverNone(t *testing.T) {
 	for policy, want := range map[SyncPolicy]int{SyncAlways: 4, SyncNever: 0} {
 		s, f := openFaulty(t, policy)
 		for pos := int64(1); pos <= 3; pos++ {
@@ -191,7 +191,7 @@ func TestAlwaysSyncsEachAppendAndNeverNone(t *testing.T) {
 	}
 }
 
-func TestIntervalSyncsSoonAfterTheLogGrew(t *testing.T) {
+func TestSyncPolicy_IntervalSyncsSoonAfterAnAppend(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, f := openFaulty(t, SyncInterval)
 		time.Sleep(time.Hour)
@@ -223,7 +223,7 @@ func TestIntervalSyncsSoonAfterTheLogGrew(t *testing.T) {
 	})
 }
 
-func TestAFailedSyncInTheBackgroundIsReported(t *testing.T) {
+func TestSyncPolicy_FailedBackgroundSyncIsReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, f := openFaulty(t, SyncInterval)
 		f.syncErr = errDisk
@@ -236,7 +236,7 @@ func TestAFailedSyncInTheBackgroundIsReported(t *testing.T) {
 	})
 }
 
-func TestAReadErrorIsNoDamage(t *testing.T) {
+func TestRecords_ReadErrorIsNotDamage(t *testing.T) {
 	s, _ := openFaulty(t, SyncNever)
 	if err := s.Append([]Record{shortRecord(1)}); err != nil {
 		t.Fatal(err)
@@ -254,7 +254,7 @@ type unreadable struct{ logFile }
 func (unreadable) ReadAt([]byte, int64) (int, error) { return 0, errDisk }
 
 // A reader must cope with what any file may do: lines across reads, and any length of them.
-func TestLinesAreCutAtNewlinesAlone(t *testing.T) {
+func TestLineReader_SplitsAtNewlinesOnly(t *testing.T) {
 	long := strings.Repeat("x", 300_000)
 	text := "a\n\nbc\r\n" + long + "\n" + "end"
 	r := newLineReader(strings.NewReader(text), 2, int64(len(text)))
@@ -276,7 +276,7 @@ func TestLinesAreCutAtNewlinesAlone(t *testing.T) {
 	}
 }
 
-func TestARecordIsFoundByBisection(t *testing.T) {
+func TestFindRecord_Bisects(t *testing.T) {
 	var text bytes.Buffer
 	starts := []int64{0}
 	for pos := int64(1); pos <= 3000; pos++ {
@@ -299,7 +299,7 @@ func TestARecordIsFoundByBisection(t *testing.T) {
 	}
 }
 
-func TestAFileThatWasReplacedIsNotLocked(t *testing.T) {
+func TestLock_ReplacedFileIsNotLocked(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "log.jsonl")
 	f, err := os.Create(path)
 	if err != nil {

@@ -84,7 +84,7 @@ func wantFull(t *testing.T, path string, acked, size int64) {
 	}
 }
 
-func TestAFileThatMayNotGrowKeepsWhatItHas(t *testing.T) {
+func TestFileStore_FileSizeLimitKeepsTheRecords(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "log.jsonl")
 	c := startChild(t, "fill", path)
 	for c.next() {
@@ -98,7 +98,7 @@ func TestAFileThatMayNotGrowKeepsWhatItHas(t *testing.T) {
 // fullDisk is how many bytes the disk of the test has.
 const fullDisk = 256 << 10
 
-func TestAFullDiskKeepsWhatItHas(t *testing.T) {
+func TestFileStore_FullDiskKeepsTheRecords(t *testing.T) {
 	dir := t.TempDir()
 	mountSmall(t, dir, fullDisk)
 	path := filepath.Join(dir, "log.jsonl")

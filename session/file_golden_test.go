@@ -41,7 +41,7 @@ func copyGolden(t *testing.T, checkpoint bool) (path, text string) {
 	return path, text
 }
 
-func TestALogOfVersion1Opens(t *testing.T) {
+func TestOpenFile_ReadsVersion1(t *testing.T) {
 	path, text := copyGolden(t, true)
 	s := openLogFile(t, path, nil)
 	want := session.Head{
@@ -60,7 +60,7 @@ func TestALogOfVersion1Opens(t *testing.T) {
 	}
 }
 
-func TestASessionOfVersion1GoesOn(t *testing.T) {
+func TestOpen_ContinuesASessionOfVersion1(t *testing.T) {
 	for name, checkpoint := range map[string]bool{"with checkpoint": true, "without": false} {
 		t.Run(name, func(t *testing.T) {
 			path, text := copyGolden(t, checkpoint)

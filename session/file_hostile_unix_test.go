@@ -29,7 +29,7 @@ func openFileSession(t *testing.T, path string, opts *session.FileOptions) *sess
 	return s
 }
 
-func TestALogThatWasDeletedIsMissed(t *testing.T) {
+func TestFileStore_DeletedLogIsReported(t *testing.T) {
 	dir := t.TempDir()
 	t.Chdir(dir)
 	s := openFileSession(t, "log", nil)
@@ -57,7 +57,7 @@ func TestALogThatWasDeletedIsMissed(t *testing.T) {
 }
 
 // A program that may write to the directory of a log, as an agent may to its workspace, can put files there.
-func TestACheckpointIsWrittenThroughNoLink(t *testing.T) {
+func TestSaveCheckpoint_FollowsNoLink(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "log")
 	other := filepath.Join(t.TempDir(), "other")
 	if err := os.WriteFile(other, []byte("precious"), 0o600); err != nil {
@@ -81,7 +81,7 @@ func TestACheckpointIsWrittenThroughNoLink(t *testing.T) {
 	}
 }
 
-func TestAPipeInPlaceOfACheckpointBlocksNobody(t *testing.T) {
+func TestFileStore_PipeInsteadOfACheckpointDoesNotBlock(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "log")
 	for _, suffix := range []string{".checkpoint", ".checkpoint.new"} {
 		if err := syscall.Mkfifo(path+suffix, 0o600); err != nil {

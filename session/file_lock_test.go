@@ -54,7 +54,7 @@ func onLinux(says string) []string {
 	return nil
 }
 
-func TestALogIsOpenedForWritingOnce(t *testing.T) {
+func TestOpenFile_SecondWriterIsRefused(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "log.jsonl")
 	s := openLogFile(t, path, nil)
 	wantLocked(t, path, onLinux("this process")...)
@@ -64,7 +64,7 @@ func TestALogIsOpenedForWritingOnce(t *testing.T) {
 	openLogFile(t, path, nil)
 }
 
-func TestAnotherNameOfALogIsTheSameLog(t *testing.T) {
+func TestOpenFile_HardLinkIsTheSameLog(t *testing.T) {
 	dir := t.TempDir()
 	path, name := filepath.Join(dir, "log.jsonl"), filepath.Join(dir, "other.jsonl")
 	openLogFile(t, path, nil)
@@ -74,7 +74,7 @@ func TestAnotherNameOfALogIsTheSameLog(t *testing.T) {
 	wantLocked(t, name)
 }
 
-func TestALockedLogNamesTheProcessThatHasIt(t *testing.T) {
+func TestOpenFile_LockErrorNamesTheProcess(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "log.jsonl")
 	c := startChild(t, "hold", path)
 	if !c.next() {
@@ -88,14 +88,14 @@ func TestALockedLogNamesTheProcessThatHasIt(t *testing.T) {
 	openLogFile(t, path, nil)
 }
 
-func TestALockEndsWithItsProcess(t *testing.T) {
+func TestOpenFile_LockEndsWithItsProcess(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "log.jsonl")
 	c := startChild(t, "hold", path)
 	c.kill(t, 1, 0)
 	openLogFile(t, path, nil)
 }
 
-func TestAReaderNeedsNoLock(t *testing.T) {
+func TestOpenFile_ReadOnlyNeedsNoLock(t *testing.T) {
 	path := writeLog(t, 10, 5)
 	writer := openLogFile(t, path, nil)
 	reader := openLogFile(t, path, &session.FileOptions{ReadOnly: true})
@@ -120,7 +120,7 @@ func TestAReaderNeedsNoLock(t *testing.T) {
 }
 
 // A reader of a log sees the state without a tool call that is under way, and writes nothing.
-func TestAReaderSeesTheStateWithoutOpenCalls(t *testing.T) {
+func TestOpenFile_ReadOnlyStateHasNoOpenCalls(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "log.jsonl")
 	writer := open(t, openLogFile(t, path, nil))
 	defer writer.Close()
@@ -146,7 +146,7 @@ func TestAReaderSeesTheStateWithoutOpenCalls(t *testing.T) {
 	readAs(2, 3)
 }
 
-func TestAReaderCreatesNothing(t *testing.T) {
+func TestOpenFile_ReadOnlyCreatesNothing(t *testing.T) {
 	dir := t.TempDir()
 	_, err := session.OpenFile(filepath.Join(dir, "sub", "log.jsonl"), &session.FileOptions{ReadOnly: true})
 	if !errors.Is(err, os.ErrNotExist) {

@@ -169,7 +169,7 @@ func (m *logModel) check(t *rapid.T) {
 	}
 }
 
-func TestAFileStoreIsAsGoodAsAList(t *testing.T) {
+func TestFileStore_BehavesLikeAList(t *testing.T) {
 	dir := t.TempDir()
 	rapid.Check(t, func(t *rapid.T) {
 		sub, err := os.MkdirTemp(dir, "")

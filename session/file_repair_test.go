@@ -12,7 +12,7 @@ import (
 	"github.com/drover-agents/drover/session"
 )
 
-func TestDamageInTheMiddleIsAnError(t *testing.T) {
+func TestOpenFile_DamageInTheMiddleIsAnError(t *testing.T) {
 	cases := []struct {
 		name, rest string
 		says       string
@@ -63,7 +63,7 @@ func wantSalvaged(t *testing.T, path string, records int64, kept, moved string) 
 	}
 }
 
-func TestADamagedHeaderIsAnError(t *testing.T) {
+func TestOpenFile_DamagedHeaderIsAnError(t *testing.T) {
 	for name, head := range map[string]string{
 		"broken":     `{"drover":"session-log","version":1,"id":` + "\n",
 		"no JSON":    `{"drover":"session-log"` + "\x00\x00\n",
@@ -83,7 +83,7 @@ func TestADamagedHeaderIsAnError(t *testing.T) {
 	}
 }
 
-func TestSalvageLeavesAGoodLogAlone(t *testing.T) {
+func TestSalvage_LeavesAGoodLogUnchanged(t *testing.T) {
 	path := fileWith(t, headText+threeGood)
 	if kept, movedTo, err := session.Salvage(path); kept != 3 || movedTo != "" || err != nil {
 		t.Errorf("Salvage = %d, %q, %v", kept, movedTo, err)
@@ -94,7 +94,7 @@ func TestSalvageLeavesAGoodLogAlone(t *testing.T) {
 	}
 }
 
-func TestSalvageOverwritesNothing(t *testing.T) {
+func TestSalvage_OverwritesNothing(t *testing.T) {
 	path := fileWith(t, "")
 	for _, rest := range []string{"a\n{\"pos\":4}\n", "b\n{\"pos\":4}\n", "c"} {
 		if err := os.WriteFile(path, []byte(headText+threeGood+rest), 0o600); err != nil {
@@ -110,7 +110,7 @@ func TestSalvageOverwritesNothing(t *testing.T) {
 }
 
 // What a checkpoint spares the opening of a log, reading it still finds.
-func TestDamageBeforeACheckpointIsFoundByReading(t *testing.T) {
+func TestRecords_FindsDamageBeforeACheckpoint(t *testing.T) {
 	path := writeLog(t, 1000, 900)
 	text := []byte(readText(t, path))
 	at := strings.Index(string(text), `{"pos":500,`)

@@ -10,13 +10,13 @@ import (
 	"github.com/drover-agents/drover/session/storetest"
 )
 
-func TestMemoryStoreIsAStore(t *testing.T) {
+func TestMemoryStore_PassesTheSuite(t *testing.T) {
 	storetest.Run(t, func(*testing.T) (session.Store, func() session.Store) {
 		return session.NewMemoryStore(), nil
 	})
 }
 
-func TestFileStoreIsAStore(t *testing.T) {
+func TestFileStore_PassesTheSuite(t *testing.T) {
 	for _, policy := range []session.SyncPolicy{session.SyncAlways, session.SyncInterval, session.SyncNever} {
 		t.Run(policy.String(), func(t *testing.T) {
 			storetest.Run(t, func(t *testing.T) (session.Store, func() session.Store) {

@@ -60,7 +60,7 @@ const (
 	threeGood = `{"pos":1,"a":"one"}` + "\n" + `{"pos":2,"a":[2]}` + "\n" + `{"pos":3}` + "\n"
 )
 
-func TestALogIsAHeaderAndALineForEachRecord(t *testing.T) {
+func TestFileStore_WritesAHeaderAndOneLinePerRecord(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "log.jsonl")
 	s := openLogFile(t, path, nil)
 	if err := s.Init(logHead); err != nil {
@@ -79,7 +79,7 @@ func TestALogIsAHeaderAndALineForEachRecord(t *testing.T) {
 	}
 }
 
-func TestFilesAreTheirOwnersAlone(t *testing.T) {
+func TestFileStore_FilesAreReadableByTheOwnerOnly(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("files have no modes here")
 	}
@@ -100,7 +100,7 @@ func TestFilesAreTheirOwnersAlone(t *testing.T) {
 	}
 }
 
-func TestATornEndIsCutOffAndKept(t *testing.T) {
+func TestOpenFile_TornEndIsCutOffAndKept(t *testing.T) {
 	cases := map[string]string{
 		"half a record":            `{"pos":4,"text":"abc`,
 		"one byte":                 `{`,
@@ -143,7 +143,7 @@ func TestATornEndIsCutOffAndKept(t *testing.T) {
 	}
 }
 
-func TestTornEndsAreKeptUpToANumber(t *testing.T) {
+func TestOpenFile_KeepsALimitedNumberOfTornEnds(t *testing.T) {
 	path := fileWith(t, headText+threeGood)
 	const files = 10
 	for i := range files + 3 {
@@ -162,7 +162,7 @@ func TestTornEndsAreKeptUpToANumber(t *testing.T) {
 	}
 }
 
-func TestANewLogIsBegunWhereNoneWasFinished(t *testing.T) {
+func TestOpenFile_UnfinishedHeaderBeginsANewLog(t *testing.T) {
 	for name, text := range map[string]string{
 		"empty": "", "first byte": "{", "half a mark": `{"drover":"ses`, "half a header": `{"drover":"session-log","versi`,
 		"header without newline": strings.TrimSpace(headText), "zeros": strings.Repeat("\x00", 80), "half zeros": `{"drover":"s` + "\x00\x00",
@@ -183,7 +183,7 @@ func TestANewLogIsBegunWhereNoneWasFinished(t *testing.T) {
 	}
 }
 
-func TestAnotherFileIsLeftAsItIs(t *testing.T) {
+func TestOpenFile_OtherFilesAreLeftUnchanged(t *testing.T) {
 	for name, text := range map[string]string{
 		"text": "hello\nworld\n", "text without newline": "hello", "JSON lines": "{\"pos\":1}\n{\"pos\":2}\n", "blank": "\n", "array": "[1]\n",
 		"another log": `{"drover":"transcript","version":1}` + "\n", "JSON": `{"a":1}`, "number": "1\n", "zeros and text": "\x00\x00hello", "CSV": "a,b\n1,2\n",
@@ -216,7 +216,7 @@ func wantAlone(t *testing.T, path, text string) {
 	}
 }
 
-func TestALogOfANewerVersionIsRefused(t *testing.T) {
+func TestOpenFile_NewerVersionIsRefused(t *testing.T) {
 	text := `{"drover":"session-log","version":7,"id":{"of":"another form"},"tags":[]}` + "\n" + `["pos",1]` + "\n"
 	path := fileWith(t, text)
 	_, err := session.OpenFile(path, nil)
@@ -229,7 +229,7 @@ func TestALogOfANewerVersionIsRefused(t *testing.T) {
 	wantAlone(t, path, text)
 }
 
-func TestWhatCannotBeReadAgainIsNotAppended(t *testing.T) {
+func TestAppend_RefusesRecordsThatCannotBeReadBack(t *testing.T) {
 	stores := map[string]session.Store{
 		"memory": session.NewMemoryStore(), "file": openLogFile(t, filepath.Join(t.TempDir(), "log.jsonl"), nil),
 	}
@@ -251,7 +251,7 @@ func TestWhatCannotBeReadAgainIsNotAppended(t *testing.T) {
 	}
 }
 
-func TestAHeadOfAnotherVersionIsNotBegun(t *testing.T) {
+func TestInit_RefusesOtherVersions(t *testing.T) {
 	s := openLogFile(t, filepath.Join(t.TempDir(), "log.jsonl"), nil)
 	for _, version := range []int{-1, 0, session.EncodingVersion + 1} {
 		if err := s.Init(session.Head{Version: version}); err == nil {
@@ -260,7 +260,7 @@ func TestAHeadOfAnotherVersionIsNotBegun(t *testing.T) {
 	}
 }
 
-func TestSyncPoliciesHaveNames(t *testing.T) {
+func TestSyncPolicy_TextRoundTrip(t *testing.T) {
 	for text, want := range map[string]session.SyncPolicy{
 		"always": session.SyncAlways, "interval": session.SyncInterval, "never": session.SyncNever,
 	} {

@@ -20,7 +20,7 @@ var update = flag.Bool("update-log", false, "rewrite testdata/log.golden.jsonl")
 
 // The golden log has one of each thing that a session writes. Logs of today must open for ever: a
 // difference here is a change of the encoding.
-func TestALogIsTheSameToTheByte(t *testing.T) {
+func TestLog_EncodingEqualsTheGoldenFile(t *testing.T) {
 	const golden = "testdata/log.golden.jsonl"
 	got := writtenLog(t)
 	if *update {
@@ -37,7 +37,7 @@ func TestALogIsTheSameToTheByte(t *testing.T) {
 	}
 }
 
-func TestTheGoldenLogOpens(t *testing.T) {
+func TestLog_GoldenFileOpens(t *testing.T) {
 	want, err := os.ReadFile("testdata/log.golden.jsonl")
 	if err != nil {
 		t.Fatal(err)

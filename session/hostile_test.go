@@ -32,7 +32,7 @@ func openDisk(t testing.TB, d *disk) *session.Session {
 	return s
 }
 
-func TestAnEventThatDoesNotFitItsKindHidesNoOther(t *testing.T) {
+func TestOpen_EventThatDoesNotFitItsKindHidesNoOther(t *testing.T) {
 	for _, raw := range []event.Extension{
 		{Kind: event.KindText, Data: json.RawMessage(`7`)},
 		{Kind: event.KindInit, Data: json.RawMessage(`[]`)},
@@ -55,7 +55,7 @@ func TestAnEventThatDoesNotFitItsKindHidesNoOther(t *testing.T) {
 	}
 }
 
-func TestRawEventsOfAKnownKindAreWhatTheyWillBe(t *testing.T) {
+func TestDispatch_RawEventOfAKnownKindIsDecodedAtOnce(t *testing.T) {
 	d := newDisk()
 	s := openDisk(t, d)
 	dispatch(t, t.Context(), s, event.Extension{Kind: event.KindText, Data: json.RawMessage(`{"text":"hi"}`)})
@@ -73,7 +73,7 @@ type namedPrice price
 
 func (namedPrice) EventKind() event.Kind { return "test:price" }
 
-func TestMethodsOfPointersWriteWhatTheyRead(t *testing.T) {
+func TestCodec_PointerMethodsRoundTrip(t *testing.T) {
 	d := newDisk()
 	s := openDisk(t, d)
 	dispatch(t, t.Context(), s, &price{*big.NewInt(42)}, &namedPrice{*big.NewInt(43)})
@@ -98,7 +98,7 @@ func (tr trap) MarshalJSON() ([]byte, error) {
 
 func (tr *trap) UnmarshalJSON([]byte) error { panic("not read") }
 
-func TestAPanicInAMethodForJSONIsAnError(t *testing.T) {
+func TestDispatch_PanicInMarshalJSONIsAnError(t *testing.T) {
 	d := newDisk()
 	s := openDisk(t, d)
 	if _, err := s.Dispatch(t.Context(), trap{"write"}); err == nil || !strings.Contains(advice.Text(err), "no JSON") || s.Last() != 0 {
@@ -113,7 +113,7 @@ func TestAPanicInAMethodForJSONIsAnError(t *testing.T) {
 	}
 }
 
-func TestStateThatPanicsInACheckpointIsLeftOut(t *testing.T) {
+func TestCheckpoint_LeavesOutStateThatPanics(t *testing.T) {
 	for _, text := range []string{"write", "read"} {
 		d := newDisk()
 		for range 2 {
@@ -132,7 +132,7 @@ func TestStateThatPanicsInACheckpointIsLeftOut(t *testing.T) {
 
 type rawState struct{ Data json.RawMessage }
 
-func TestACheckpointNeverReplacesWhatJSONChanges(t *testing.T) {
+func TestCheckpoint_NeverReplacesStateThatJSONChanges(t *testing.T) {
 	d := newDisk()
 	define := func(s *session.Session) {
 		session.Append(s, func(e remark) string { return e.Text[:1] })
@@ -156,7 +156,7 @@ func TestACheckpointNeverReplacesWhatJSONChanges(t *testing.T) {
 	}
 }
 
-func TestAReaderFromBeforeTheBeginningWaits(t *testing.T) {
+func TestAfter_NegativePositionWaitsForTheFirstEntry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := session.New(nil)
 		ctx, cancel := context.WithCancel(t.Context())
@@ -188,7 +188,7 @@ func (r *refusing) SaveCheckpoint(session.Checkpoint) error {
 	return errFull
 }
 
-func TestACheckpointThatCannotBeSavedIsNotTriedEachTime(t *testing.T) {
+func TestCheckpoint_FailedSaveIsNotRetriedOnEachDispatch(t *testing.T) {
 	store := &refusing{MemoryStore: session.NewMemoryStore()}
 	s, err := session.Open(store, nil)
 	if err != nil {
@@ -205,7 +205,7 @@ func TestACheckpointThatCannotBeSavedIsNotTriedEachTime(t *testing.T) {
 	}
 }
 
-func TestACheckpointWithImpossibleEntriesIsNotUsed(t *testing.T) {
+func TestCheckpoint_WithImpossibleEntriesIsIgnored(t *testing.T) {
 	for _, live := range []string{`[[1,9000000000000000000]]`, `[[0,1]]`, `[[2,2],[1,1]]`, `[[2,1]]`} {
 		d := newDisk()
 		s := openDisk(t, d)
@@ -220,7 +220,7 @@ func TestACheckpointWithImpossibleEntriesIsNotUsed(t *testing.T) {
 	}
 }
 
-func TestASyncPolicyThatDoesNotExistIsRefused(t *testing.T) {
+func TestOpenFile_UnknownSyncPolicyIsRefused(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "log")
 	if _, err := session.OpenFile(path, &session.FileOptions{Sync: 7}); err == nil || !strings.Contains(advice.Text(err), "SyncPolicy(7)") {
 		t.Errorf("got %v, want an error: nothing would ever be forced to the disk", err)
@@ -229,7 +229,7 @@ func TestASyncPolicyThatDoesNotExistIsRefused(t *testing.T) {
 
 type kindsSeen []string
 
-func TestWhenATypeBecomesKnownMakesNoDifference(t *testing.T) {
+func TestKind_LateRegistrationDecodesEarlierEvents(t *testing.T) {
 	d := newDisk()
 	dispatch(t, t.Context(), openDisk(t, d), added{1}, added{2})
 	d.forget = true
@@ -255,7 +255,7 @@ func TestWhenATypeBecomesKnownMakesNoDifference(t *testing.T) {
 	}
 }
 
-func TestALogThatGoesBackToNowhereIsDamaged(t *testing.T) {
+func TestOpen_RestoreToANegativePositionIsDamage(t *testing.T) {
 	d := newDisk()
 	dispatch(t, t.Context(), openDisk(t, d), added{1})
 	line := `{"pos":2,"event":{"type":"session:restored","timestamp":1,"payload":{"to":-1}}}`

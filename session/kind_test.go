@@ -23,7 +23,7 @@ type named struct{ X int }
 
 func (*named) EventKind() event.Kind { return "test:named" }
 
-func TestTypesHaveNamesInTheLog(t *testing.T) {
+func TestKind_NameOfEachType(t *testing.T) {
 	const here = "github.com/drover-agents/drover/session_test."
 	type local struct{ X int }
 	for _, c := range []struct {
@@ -53,7 +53,7 @@ func TestTypesHaveNamesInTheLog(t *testing.T) {
 
 func oneLocal() any { type local struct{ A int }; return local{1} }
 
-func TestTwoTypesOfOneNameAreRefused(t *testing.T) {
+func TestKind_TwoTypesWithOneNameAreRefused(t *testing.T) {
 	type local struct{ B string }
 	s := session.New(nil)
 	dispatch(t, t.Context(), s, oneLocal())
@@ -67,7 +67,7 @@ func TestTwoTypesOfOneNameAreRefused(t *testing.T) {
 	dispatch(t, t.Context(), s, oneLocal()) // no lock was left behind
 }
 
-func TestReducersOfWhatIsNeverDispatchedAreRefused(t *testing.T) {
+func TestReducer_OfATypeThatIsNeverDispatchedPanics(t *testing.T) {
 	s := session.New(nil)
 	wantPanic(t, "no event is ever a *session_test.added", func() { session.Reduce(s, func(n int, _ *added) int { return n }) })
 	wantPanic(t, "no event is ever a event.Payload", func() { session.Reduce(s, func(n int, _ event.Payload) int { return n }) })
@@ -92,7 +92,7 @@ func wantPanic(t *testing.T, text string, do func()) {
 	do()
 }
 
-func TestANameThatIsGoodForOneBinaryIsWarnedOfOnce(t *testing.T) {
+func TestKind_UnstableNameIsLoggedOnce(t *testing.T) {
 	var log strings.Builder
 	opts := &session.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))}
 	s, err := session.Open(session.NewMemoryStore(), opts)

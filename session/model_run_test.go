@@ -23,7 +23,7 @@ func drawEvent(t *rapid.T) any {
 
 // The heart of the package's tests: whatever is done to a session, its slices are what the plain model
 // computes by definition.
-func TestASessionIsWhatTheModelSays(t *testing.T) {
+func TestSession_EqualsTheModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		worlds := []*world{{disk: newDisk()}}
 		worlds[0].open(t)

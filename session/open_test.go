@@ -31,7 +31,7 @@ type withSecret struct {
 	hidden int
 }
 
-func TestACheckpointNeverReplacesWhatJSONDoesNotCarry(t *testing.T) {
+func TestCheckpoint_NeverReplacesStateThatJSONOmits(t *testing.T) {
 	store := newDisk()
 	define := func(s *session.Session) {
 		session.Reduce(s, func(state withSecret, e added) withSecret { return withSecret{state.Shown + e.N, state.hidden + e.N} })
@@ -57,7 +57,7 @@ func TestACheckpointNeverReplacesWhatJSONDoesNotCarry(t *testing.T) {
 	}
 }
 
-func TestAStoreThatIsClosedIsNoEmptySlice(t *testing.T) {
+func TestQuery_OfAClosedStoreReturnsErrClosed(t *testing.T) {
 	store := newDisk()
 	s := open(t, store)
 	dispatch(t, t.Context(), s, added{1}, remark{"x"})
@@ -89,7 +89,7 @@ func TestAStoreThatIsClosedIsNoEmptySlice(t *testing.T) {
 	}
 }
 
-func TestALogThatGoesBackBehindItsCheckpointIsReadWhole(t *testing.T) {
+func TestOpen_RestoreBehindTheCheckpointReadsTheWholeLog(t *testing.T) {
 	store := newDisk()
 	s := open(t, store)
 	dispatch(t, t.Context(), s, remark{"1"})
@@ -119,7 +119,7 @@ func TestALogThatGoesBackBehindItsCheckpointIsReadWhole(t *testing.T) {
 	}
 }
 
-func TestALogWithAHoleOrAWrongTurnIsDamaged(t *testing.T) {
+func TestOpen_MissingRecordOrInvalidRestoreIsDamage(t *testing.T) {
 	const entry = `{"pos":%,"event":{"type":"test:x","payload":{}}}`
 	const turn = `{"pos":2,"event":{"type":"session:restored","payload":{"to":2}}}`
 	for name, records := range map[string][]session.Record{
@@ -153,7 +153,7 @@ func (g *given) Records(int64) iter.Seq2[session.Record, error] {
 	}
 }
 
-func TestAnEventKeepsWhatItCameWith(t *testing.T) {
+func TestDispatch_KeepsTheEnvelopeOfAnEvent(t *testing.T) {
 	store := newDisk()
 	s := open(t, store)
 	at := time.Date(2030, 1, 2, 3, 4, 5, 6_700_000, time.UTC)
@@ -167,7 +167,7 @@ func TestAnEventKeepsWhatItCameWith(t *testing.T) {
 	}
 }
 
-func TestSessionsKnowTheirFamily(t *testing.T) {
+func TestSession_ParentAndClones(t *testing.T) {
 	tags := map[string]string{"team": "red"}
 	parent := session.New(&session.Options{ID: "parent"})
 	s := session.New(&session.Options{Parent: parent, Tags: tags})

@@ -14,7 +14,7 @@ import (
 	"github.com/drover-agents/drover/session"
 )
 
-func TestEveryReaderSeesEveryEntryOnceAndInOrder(t *testing.T) {
+func TestAfter_YieldsEveryEntryOnceAndInOrder(t *testing.T) {
 	const writers, each, readers = 8, 500, 4
 	s := session.New(nil)
 	var reading, writing sync.WaitGroup
@@ -47,7 +47,7 @@ func TestEveryReaderSeesEveryEntryOnceAndInOrder(t *testing.T) {
 	reading.Wait()
 }
 
-func TestAReaderEndsWithItsContext(t *testing.T) {
+func TestAfter_EndsWithItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := session.New(nil)
 		dispatch(t, t.Context(), s, added{1}, added{2})
@@ -68,7 +68,7 @@ func TestAReaderEndsWithItsContext(t *testing.T) {
 	})
 }
 
-func TestASubscriberGetsItsEventsUntilItIsStopped(t *testing.T) {
+func TestSubscribe_ReceivesEventsUntilStopped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := session.New(nil)
 		dispatch(t, t.Context(), s, added{1}, remark{"a"}, added{2})
@@ -92,7 +92,7 @@ func TestASubscriberGetsItsEventsUntilItIsStopped(t *testing.T) {
 	})
 }
 
-func TestASubscriberThatPanicsGetsTheNextEvent(t *testing.T) {
+func TestSubscribe_HandlerReceivesEventsAfterAPanic(t *testing.T) {
 	s := session.New(nil)
 	var got []int
 	sub := session.Subscribe(s, 0, func(_ int64, e added) {
@@ -109,7 +109,7 @@ func TestASubscriberThatPanicsGetsTheNextEvent(t *testing.T) {
 	}
 }
 
-func TestReadersOfALogFromAStoreGetTheTypesTheyKnow(t *testing.T) {
+func TestAfter_DecodesTypesThatTheReaderKnows(t *testing.T) {
 	store := newDisk()
 	s, err := session.Open(store, nil)
 	if err != nil {

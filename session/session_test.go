@@ -37,7 +37,7 @@ func dispatch(t testing.TB, ctx context.Context, s *session.Session, values ...a
 	}
 }
 
-func TestStateIsWhatReducersMakeOfTheLog(t *testing.T) {
+func TestReduce_ComputesStateFromTheLog(t *testing.T) {
 	s := session.New(nil)
 	session.Reduce(s, reduceAnalysis)
 	dispatch(t, t.Context(), s, analysed{"a.go", 2}, &analysed{"b.go", 1})
@@ -51,7 +51,7 @@ func TestStateIsWhatReducersMakeOfTheLog(t *testing.T) {
 	}
 }
 
-func TestRollingBackOneCallLeavesWhatOthersDid(t *testing.T) {
+func TestTx_RollbackLeavesOtherCallsIntact(t *testing.T) {
 	s := session.New(nil)
 	session.Reduce(s, reduceAnalysis)
 	dispatch(t, t.Context(), s, analysed{"before.go", 1})
@@ -72,7 +72,7 @@ func TestRollingBackOneCallLeavesWhatOthersDid(t *testing.T) {
 	}
 }
 
-func TestNoUpdateIsLost(t *testing.T) {
+func TestDispatch_ConcurrentUpdatesAreNotLost(t *testing.T) {
 	s := session.New(nil)
 	session.Reduce(s, func(n int, e analysed) int { return n + e.Issues })
 	var wg sync.WaitGroup

@@ -37,7 +37,7 @@ func beside(name string, together *sync.WaitGroup, end error) *tool.Tool {
 
 // The model of a real CLI calls two tools of ours at once, of which one fails. The session has what the
 // other one did, and knows both calls by the ids that the model gave them.
-func TestParallelCallsOfTheRealCLIAreTransactions(t *testing.T) {
+func TestToolTx_ParallelCallsOfTheRealCLI(t *testing.T) {
 	cli := claudetest.CLI(t)
 	model := claudetest.NewModel(t,
 		script.Reply(

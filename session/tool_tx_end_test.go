@@ -19,7 +19,7 @@ type explosive struct{ Text string }
 
 func (explosive) MarshalJSON() ([]byte, error) { panic("no JSON today") }
 
-func TestAValueThatPanicsWhileItIsKeptFailsTheCall(t *testing.T) {
+func TestToolTx_ValueThatPanicsInJSONFailsTheCall(t *testing.T) {
 	s, err := session.Open(session.NewMemoryStore(), nil)
 	if err != nil {
 		t.Fatal(err)
@@ -39,7 +39,7 @@ func TestAValueThatPanicsWhileItIsKeptFailsTheCall(t *testing.T) {
 }
 
 // A failing test does this to the handler that it is called in.
-func TestACallThatEndsItsGoroutineIsToldToo(t *testing.T) {
+func TestToolTx_CallThatEndsItsGoroutineIsRecorded(t *testing.T) {
 	s := session.New(nil)
 	quits := &tool.Tool{Name: "quits", Description: "Ends its goroutine.", Handler: func(ctx context.Context, _ json.RawMessage) (tool.Result, error) {
 		dispatch(t, ctx, s, remark{"a"})

@@ -65,7 +65,7 @@ func notes(s *session.Session) []string {
 	return got
 }
 
-func TestEachCallOfAToolIsATransactionThatIsToldOnce(t *testing.T) {
+func TestToolTx_EachCallIsATransactionAndRecordedOnce(t *testing.T) {
 	decide := func(v event.Verdict) tool.Decider {
 		return tool.DeciderFunc(func(context.Context, event.ToolCall) event.Decision {
 			return event.Decision{Verdict: v, Reason: "because"}
@@ -129,7 +129,7 @@ func checkCall(t testing.TB, s *session.Session, call tool.Call, result tool.Res
 	}
 }
 
-func TestACallThatIsCancelledIsToldToo(t *testing.T) {
+func TestToolTx_CancelledCallIsRecorded(t *testing.T) {
 	s := session.New(nil)
 	r := tool.MustRegistry(&tool.Options{Around: session.ToolTx(s, nil)}, noteTool())
 	ctx, cancel := context.WithCancel(t.Context())
@@ -143,7 +143,7 @@ func TestACallThatIsCancelledIsToldToo(t *testing.T) {
 	}
 }
 
-func TestADryRunLeavesNothing(t *testing.T) {
+func TestToolTx_DryRunLeavesNothing(t *testing.T) {
 	s := session.New(nil)
 	note := noteTool()
 	note.DryRun = note.Handler
@@ -156,7 +156,7 @@ func TestADryRunLeavesNothing(t *testing.T) {
 }
 
 // Two calls of one tool with one input are told apart by their ids alone.
-func TestEqualCallsAreCallsOfTheirOwn(t *testing.T) {
+func TestToolTx_EqualCallsAreSeparate(t *testing.T) {
 	s := session.New(nil)
 	same := tool.Must("same", "Notes a text.", func(ctx context.Context, in noteInput) (string, error) {
 		if _, err := s.Dispatch(ctx, remark{in.Text}); err != nil {
@@ -181,7 +181,7 @@ func TestEqualCallsAreCallsOfTheirOwn(t *testing.T) {
 	}
 }
 
-func TestAnIDThatComesAgainHidesNoCall(t *testing.T) {
+func TestToolTx_RepeatedIDGetsANewOne(t *testing.T) {
 	s := session.New(&session.Options{NewID: func() string { return "new" }})
 	r := tool.MustRegistry(&tool.Options{Around: session.ToolTx(s, nil)}, noteTool())
 	r.Execute(t.Context(), noteCall("same", "a", ""))
@@ -191,7 +191,7 @@ func TestAnIDThatComesAgainHidesNoCall(t *testing.T) {
 	}
 }
 
-func TestAHandlerThatOutlivesItsCallChangesNothing(t *testing.T) {
+func TestToolTx_HandlerThatOutlivesItsCallChangesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := session.New(nil)
 		late := make(chan error, 2)
@@ -227,7 +227,7 @@ func TestAHandlerThatOutlivesItsCallChangesNothing(t *testing.T) {
 	})
 }
 
-func TestParallelCallsKeepWhatTheyDidWhenOthersFail(t *testing.T) {
+func TestToolTx_FailedCallsLeaveParallelCallsIntact(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		ends := rapid.SliceOfN(rapid.SampledFrom([]string{"", "fail", "panic"}), 1, 12).Draw(t, "ends")
 		s := session.New(nil)
@@ -277,7 +277,7 @@ func TestParallelCallsKeepWhatTheyDidWhenOthersFail(t *testing.T) {
 	})
 }
 
-func TestACallWithinACallGoesWithIt(t *testing.T) {
+func TestToolTx_InnerCallIsRolledBackWithTheOuter(t *testing.T) {
 	s := session.New(nil)
 	var r *tool.Registry
 	outer := tool.Must("outer", "Calls note.", func(ctx context.Context, in noteInput) (string, error) {
@@ -311,7 +311,7 @@ type answer struct {
 	Text string `json:"text"`
 }
 
-func TestValuesOfResultsHaveASliceOfTheirOwn(t *testing.T) {
+func TestToolTx_DispatchesValuesOfResults(t *testing.T) {
 	for _, wanted := range []bool{true, false} {
 		s := session.New(nil)
 		ask := tool.Must("ask", "Answers.", func(_ context.Context, in noteInput) (*answer, error) {
@@ -334,7 +334,7 @@ func TestValuesOfResultsHaveASliceOfTheirOwn(t *testing.T) {
 	}
 }
 
-func TestLongOutputIsCut(t *testing.T) {
+func TestToolTx_LongOutputIsTruncated(t *testing.T) {
 	for limit, want := range map[int]int{0: 999, 10: 9, -1: 3000} {
 		s := session.New(nil)
 		long := tool.Must("long", "Says much.", func(context.Context, struct{}) (string, error) { return strings.Repeat("ꙮ", 1000), nil })
@@ -345,7 +345,7 @@ func TestLongOutputIsCut(t *testing.T) {
 	}
 }
 
-func TestACallWhoseChangesCannotBeKeptFails(t *testing.T) {
+func TestToolTx_CallFailsIfItsCommitFails(t *testing.T) {
 	s := session.New(nil)
 	gone := tool.Must("gone", "Loses its session.", func(ctx context.Context, _ struct{}) (string, error) {
 		dispatch(t, ctx, s, remark{"a"})
@@ -358,7 +358,7 @@ func TestACallWhoseChangesCannotBeKeptFails(t *testing.T) {
 }
 
 // A call that fails while the disk is full cannot be rolled back at that moment.
-func TestACallThatCouldNotBeRolledBackIsWhenItCan(t *testing.T) {
+func TestToolTx_FailedRollbackIsRetried(t *testing.T) {
 	for _, how := range []string{"dispatch", "commit"} {
 		d := newDisk()
 		s := openDisk(t, d)

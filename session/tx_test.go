@@ -59,7 +59,7 @@ func texts(s *session.Session) (all []string) {
 	return all
 }
 
-func TestTransactionsNestAndOverlapInEveryOrder(t *testing.T) {
+func TestTx_NestsAndOverlapsInEveryOrder(t *testing.T) {
 	for _, c := range []struct{ name, program, want string }{
 		{"inner commits, outer rolls back", "x; begin a; begin b in a; b writes 1; commit b; a writes 2; rollback a; y", "x y"},
 		{"inner rolls back, outer commits", "begin a; a writes 1; begin b in a; b writes 2; rollback b; a writes 3; commit a", "1 3"},
@@ -100,7 +100,7 @@ func TestTransactionsNestAndOverlapInEveryOrder(t *testing.T) {
 	}
 }
 
-func TestAProgramThatDiesRollsBackWhatWasOpen(t *testing.T) {
+func TestOpen_RollsBackTransactionsOfADeadProgram(t *testing.T) {
 	for _, c := range []struct{ name, program, want string }{
 		{"one call", "x; begin a; a writes 1; y", "x y"},
 		{"an inner one that had committed", "begin a; begin b in a; b writes 1; commit b; x", "x"},
@@ -134,7 +134,7 @@ func TestAProgramThatDiesRollsBackWhatWasOpen(t *testing.T) {
 	}
 }
 
-func TestATransactionThatWasRolledBackIsOver(t *testing.T) {
+func TestTx_IsOverAfterARollback(t *testing.T) {
 	s := session.New(nil)
 	in, tx := s.Begin(t.Context(), "toolu_1")
 	if err := tx.Rollback(""); err != nil {
@@ -158,7 +158,7 @@ func TestATransactionThatWasRolledBackIsOver(t *testing.T) {
 	}
 }
 
-func TestEventsCarryTheCallThatCausedThem(t *testing.T) {
+func TestDispatch_EntryHasTheCallThatCausedIt(t *testing.T) {
 	s := session.New(nil)
 	dispatch(t, t.Context(), s, remark{"nobody"})
 	in, outer := s.Begin(t.Context(), "toolu_tx")
@@ -209,7 +209,7 @@ func entries(s *session.Session) (all []session.Entry) {
 
 // A rollback costs what was dispatched since its transaction began, not what is in the log: nothing is
 // folded if nobody else dispatched, and otherwise only what others did.
-func TestARollbackFoldsOnlyWhatOthersDid(t *testing.T) {
+func TestTx_RollbackFoldsOnlyEventsOfOthers(t *testing.T) {
 	for _, c := range []struct {
 		name           string
 		others, folded int
@@ -240,7 +240,7 @@ func TestARollbackFoldsOnlyWhatOthersDid(t *testing.T) {
 }
 
 // Nor does going back to a snapshot fold anything.
-func TestARestoreFoldsNothing(t *testing.T) {
+func TestRestore_FoldsNothing(t *testing.T) {
 	s, calls := session.New(nil), 0
 	session.Reduce(s, func(n total, e added) total { calls++; return n + total(e.N) })
 	dispatch(t, t.Context(), s, added{1}, added{1})

@@ -104,7 +104,7 @@ func kind(call event.ToolCall) string {
 	return in.Kind
 }
 
-func TestEventsBecomeSpans(t *testing.T) {
+func TestRun_EventsBecomeSpans(t *testing.T) {
 	failed := chat("main", 2)
 	failed.Status, failed.Error = 529, "overloaded_error"
 	broken := chat("main", 2)
@@ -153,7 +153,7 @@ func TestEventsBecomeSpans(t *testing.T) {
 	}
 }
 
-func TestWithoutOptionsNothingHappens(t *testing.T) {
+func TestBegin_WithoutOptionsDoesNothing(t *testing.T) {
 	var o *telemetry.Options
 	ctx, run, err := o.Begin(t.Context(), telemetry.Start{})
 	if ctx != t.Context() || run != nil || err != nil {
@@ -173,7 +173,7 @@ func TestWithoutOptionsNothingHappens(t *testing.T) {
 	}
 }
 
-func TestContentIsThereWhereItIsWanted(t *testing.T) {
+func TestContent_IsRecordedOnRequest(t *testing.T) {
 	kept := tracetest.NewInMemoryExporter()
 	provider := sdktrace.NewTracerProvider(sdktrace.WithSyncer(kept))
 	defer func() { _ = provider.Shutdown(context.Background()) }()

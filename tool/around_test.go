@@ -14,7 +14,7 @@ import (
 
 type aroundKey struct{}
 
-func TestAroundSeesEveryEndOfACall(t *testing.T) {
+func TestAround_SeesEveryEndOfACall(t *testing.T) {
 	var handled any
 	work := func(err error) *tool.Tool {
 		return &tool.Tool{Name: "work", Description: "Works.", Handler: func(ctx context.Context, _ json.RawMessage) (tool.Result, error) {
@@ -69,7 +69,7 @@ func TestAroundSeesEveryEndOfACall(t *testing.T) {
 	}
 }
 
-func TestAPanicAroundACallIsItsFailureOnlyBeforeIt(t *testing.T) {
+func TestAround_PanicFailsTheCallOnlyBeforeItRuns(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		before bool
@@ -97,7 +97,7 @@ func TestAPanicAroundACallIsItsFailureOnlyBeforeIt(t *testing.T) {
 }
 
 // What Around puts in the place of a result is finished like that of a handler.
-func TestAResultOfAroundIsFinished(t *testing.T) {
+func TestAround_ItsResultIsCompleted(t *testing.T) {
 	for name, c := range map[string]struct {
 		gives tool.Result
 		want  tool.Outcome

@@ -18,7 +18,7 @@ import (
 	"github.com/drover-agents/drover/tool"
 )
 
-func TestOutsideACallThereIsNothing(t *testing.T) {
+func TestContext_OutsideACallHasNothing(t *testing.T) {
 	ctx := t.Context()
 	if call, ok := tool.CallFrom(ctx); ok {
 		t.Errorf("got the call %+v, want none", call)
@@ -33,7 +33,7 @@ func TestOutsideACallThereIsNothing(t *testing.T) {
 	}
 }
 
-func TestAHandlerKnowsItsCall(t *testing.T) {
+func TestCallFrom_HandlerKnowsItsCall(t *testing.T) {
 	var got tool.Call
 	made := doing(func(ctx context.Context) (tool.Result, error) {
 		got, _ = tool.CallFrom(ctx)
@@ -47,7 +47,7 @@ func TestAHandlerKnowsItsCall(t *testing.T) {
 }
 
 // A tool that calls another one lends it its own call only if the other is a part of it.
-func TestACallInsideACallKnowsItself(t *testing.T) {
+func TestCallFrom_NestedCallKnowsItself(t *testing.T) {
 	inner := tool.Must("inner", "d", func(ctx context.Context, _ map[string]int) (string, error) {
 		call, _ := tool.CallFrom(ctx)
 		return string(call.ID) + string(call.Input), nil
@@ -67,7 +67,7 @@ func TestACallInsideACallKnowsItself(t *testing.T) {
 	}
 }
 
-func TestProgressReachesTheCaller(t *testing.T) {
+func TestProgress_ReachesTheCaller(t *testing.T) {
 	var got []string
 	stop := errors.New("nobody there")
 	ctx := tool.WithProgress(t.Context(), func(_ context.Context, done, total float64, message string) error {
@@ -92,7 +92,7 @@ func TestProgressReachesTheCaller(t *testing.T) {
 	}
 }
 
-func TestProgressFailsWhenTheCallIsOver(t *testing.T) {
+func TestProgress_FailsAfterTheCall(t *testing.T) {
 	var kept context.Context
 	made := doing(func(ctx context.Context) (tool.Result, error) { kept = ctx; return tool.Result{}, nil }, tool.WithTimeout(time.Minute))
 	made.Run(t.Context(), tool.Call{})
@@ -101,7 +101,7 @@ func TestProgressFailsWhenTheCallIsOver(t *testing.T) {
 	}
 }
 
-func TestPartsOfACallReportAsTheCall(t *testing.T) {
+func TestProgress_PartsReportUnderTheCall(t *testing.T) {
 	part := doing(func(ctx context.Context) (tool.Result, error) {
 		tool.Logger(ctx).Info("from the part")
 		return tool.Result{}, tool.Progress(ctx, 1, 2, "part")
@@ -125,7 +125,7 @@ func TestPartsOfACallReportAsTheCall(t *testing.T) {
 	}
 }
 
-func TestKeysOfOneNameDoNotCollide(t *testing.T) {
+func TestKey_KeysOfOneNameDoNotCollide(t *testing.T) {
 	mine, theirs, other := tool.NewKey[string]("session"), tool.NewKey[string]("session"), tool.NewKey[int]("session")
 	ctx := mine.With(t.Context(), "mine")
 	if got, ok := mine.From(ctx); !ok || got != "mine" {
@@ -142,7 +142,7 @@ func TestKeysOfOneNameDoNotCollide(t *testing.T) {
 	}
 }
 
-func TestValuesOfKeysReachTheHandler(t *testing.T) {
+func TestKey_ValuesReachTheHandler(t *testing.T) {
 	key := tool.NewKey[int]("answer")
 	got := 0
 	made := doing(func(ctx context.Context) (tool.Result, error) { got, _ = key.From(ctx); return tool.Result{}, nil }, tool.WithTimeout(time.Minute))

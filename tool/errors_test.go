@@ -32,7 +32,7 @@ type nilSafe struct{ text string }
 
 func (e *nilSafe) Error() string { return e.text } // panics for nil
 
-func TestWhatGoesWrongIsInTheResult(t *testing.T) {
+func TestError_FailuresAreInTheResult(t *testing.T) {
 	busy := &tool.Error{Code: "BUSY", Category: tool.CategoryTransient, Message: "Try again in a minute.", Retryable: true, RetryAfter: time.Minute, Details: 7, Err: io.EOF}
 	type shown struct {
 		Outcome   tool.Outcome
@@ -103,7 +103,7 @@ func TestWhatGoesWrongIsInTheResult(t *testing.T) {
 	}
 }
 
-func TestANilErrorOfOursIsNoError(t *testing.T) {
+func TestError_TypedNilIsNotAnError(t *testing.T) {
 	fn := func(context.Context) (tool.Result, error) {
 		var err *tool.Error
 		return tool.OK("fine"), err

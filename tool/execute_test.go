@@ -75,7 +75,7 @@ func sumOf(a, b string) tool.Call {
 	return tool.Call{ID: "c1", Name: "sum", Input: json.RawMessage(`{"a":` + a + `,"b":` + b + `}`)}
 }
 
-func TestExecute(t *testing.T) {
+func TestExecute_Outcomes(t *testing.T) {
 	boom := tool.Must("boom", "panics", func(context.Context, tool.None) (int, error) { panic("ouch") })
 	declared := tool.Must[tool.None, int]("declared", "has no handler", nil)
 	for _, c := range []struct {
@@ -217,7 +217,7 @@ func says(d event.Decision) tool.Before {
 	return func(context.Context, *tool.Tool, tool.Call) (event.Decision, bool) { return d, true }
 }
 
-func TestTheDeciderJudgesWhatWouldRun(t *testing.T) {
+func TestDecider_JudgesTheCallThatWouldRun(t *testing.T) {
 	d := &decideWith{Decision: event.Decision{Verdict: event.Allow}}
 	r := tool.MustRegistry(&tool.Options{Decider: d, Before: []tool.Before{says(event.Decision{Verdict: event.Allow, Input: json.RawMessage(`{"a":7,"b":0}`)})}}, sum())
 	if got := r.Execute(t.Context(), sumOf("1", "2")); got.Render() != "7" {
@@ -230,7 +230,7 @@ func TestTheDeciderJudgesWhatWouldRun(t *testing.T) {
 
 // A tool must not be judged by what is known of another that has the same name, or that the caller's
 // name for it means.
-func TestTheDeciderIsToldWhichToolWouldRun(t *testing.T) {
+func TestDecider_ReceivesTheToolThatWouldRun(t *testing.T) {
 	for _, c := range []struct{ name, call, as, want string }{
 		{"by its name", "read", "", "read"},
 		{"by its id, where the name means it too", "two:read", "", "two:read"},
@@ -250,7 +250,7 @@ func TestTheDeciderIsToldWhichToolWouldRun(t *testing.T) {
 	}
 }
 
-func TestBudgets(t *testing.T) {
+func TestBudget_LimitsCallsAndTime(t *testing.T) {
 	r := tool.MustRegistry(&tool.Options{Budget: tool.Budget{MaxCalls: 2}}, sum())
 	r.Execute(t.Context(), tool.Call{Name: "unknown"}) // reaches no tool, and costs nothing
 	for i, want := range []string{"3", "3", "Call budget exhausted: 2 calls are allowed. Call no more tools; give your final answer."} {
@@ -270,7 +270,7 @@ func TestBudgets(t *testing.T) {
 	})
 }
 
-func TestConcurrencyIsBounded(t *testing.T) {
+func TestRegistry_BoundsConcurrency(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex
 		now, most := map[string]int{}, map[string]int{}
@@ -305,7 +305,7 @@ func TestConcurrencyIsBounded(t *testing.T) {
 	})
 }
 
-func TestTheRegistryTimesOutAndWaitsForHandlers(t *testing.T) {
+func TestRegistry_TimesOutAndWaitsForHandlers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
 		deaf := tool.Must("deaf", "does not listen", func(context.Context, tool.None) (int, error) { <-release; return 0, nil })
@@ -335,7 +335,7 @@ func TestTheRegistryTimesOutAndWaitsForHandlers(t *testing.T) {
 	})
 }
 
-func TestExecuteDigestsWhatWasAskedAndAnswered(t *testing.T) {
+func TestExecute_DigestsInputAndOutput(t *testing.T) {
 	r := tool.MustRegistry(&tool.Options{Digests: true}, sum())
 	one := r.Execute(t.Context(), tool.Call{Name: "sum", Input: json.RawMessage(`{"a":1,"b":2}`)})
 	other := r.Execute(t.Context(), tool.Call{Name: "sum", Input: json.RawMessage(`{ "b":2, "a":1 }`)})
@@ -351,7 +351,7 @@ func TestExecuteDigestsWhatWasAskedAndAnswered(t *testing.T) {
 	}
 }
 
-func TestAfterSeesResultsAndChangesNothing(t *testing.T) {
+func TestAfter_SeesResultsAndChangesNothing(t *testing.T) {
 	var saw []tool.Outcome
 	var log bytes.Buffer
 	r := tool.MustRegistry(&tool.Options{
@@ -380,7 +380,7 @@ func TestAfterSeesResultsAndChangesNothing(t *testing.T) {
 
 var userKey = tool.NewKey[string]("user")
 
-func TestHandlersFindWhatTheRegistryOffers(t *testing.T) {
+func TestRegistry_HandlersGetContextLoggerAndProgress(t *testing.T) {
 	var j journal
 	var saw tool.Call
 	var user string
@@ -429,7 +429,7 @@ func TestHandlersFindWhatTheRegistryOffers(t *testing.T) {
 	}
 }
 
-func TestADryRunDoesNothing(t *testing.T) {
+func TestExecute_DryRunDoesNotRunTheHandler(t *testing.T) {
 	ran := false
 	r := tool.MustRegistry(nil, tool.Must("rm", "removes", func(context.Context, tool.None) (int, error) { ran = true; return 0, nil },
 		tool.WithDryRun(func(context.Context, json.RawMessage) (tool.Result, error) { return tool.Say("would remove"), nil })), sum())
@@ -441,7 +441,7 @@ func TestADryRunDoesNothing(t *testing.T) {
 	}
 }
 
-func TestPartsOfAComposedToolReportOnTheWholeCall(t *testing.T) {
+func TestRegistry_PartsReportUnderTheWholeCall(t *testing.T) {
 	var j journal
 	part := tool.Must("part", "tells much", func(ctx context.Context, _ tool.None) (map[string]int, error) {
 		tool.Logger(ctx).InfoContext(ctx, "from a part")
@@ -464,7 +464,7 @@ func TestPartsOfAComposedToolReportOnTheWholeCall(t *testing.T) {
 	}
 }
 
-func TestPanicsOfTheProgramDoNotLeaveACall(t *testing.T) {
+func TestRegistry_PanickingOptionsDoNotEndTheProgram(t *testing.T) {
 	var log bytes.Buffer
 	logger := slog.New(slog.NewTextHandler(&log, nil))
 	r := tool.MustRegistry(&tool.Options{Logger: logger, Emit: func(event.Event) { panic("no journal") }}, sum())
@@ -477,7 +477,7 @@ func TestPanicsOfTheProgramDoNotLeaveACall(t *testing.T) {
 	}
 }
 
-func TestAHandlerThatDoesNotListenKeepsItsPlace(t *testing.T) {
+func TestConcurrency_HandlerThatIgnoresItsContextKeepsItsSlot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
 		var runs atomic.Int64

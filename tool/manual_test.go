@@ -9,7 +9,7 @@ import (
 	"github.com/drover-agents/drover/tool"
 )
 
-func TestAModelIsToldAllThatIsSaidOfATool(t *testing.T) {
+func TestManual_HasTheWholeDeclaration(t *testing.T) {
 	plain := sum()
 	if got, want := plain.Manual(), "adds two numbers"; got != want {
 		t.Errorf("got %q, want %q", got, want)

@@ -10,7 +10,7 @@ import (
 	"github.com/drover-agents/drover/tool"
 )
 
-func TestParseMCPName(t *testing.T) {
+func TestParseMCPName_Parts(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		servers []string

@@ -35,7 +35,7 @@ type filter struct {
 	Any  []filter `json:"any,omitempty"`
 }
 
-func TestNewMakesTheSchemaOfTheParameters(t *testing.T) {
+func TestNew_InfersTheSchemaOfTheParameters(t *testing.T) {
 	made := tool.Must("search", "d", func(context.Context, search) (string, error) { return "", nil })
 	want := `{"type":"object","properties":{` +
 		`"path":{"type":"string","minLength":1,"description":"where to look"},` +
@@ -56,7 +56,7 @@ func TestNewMakesTheSchemaOfTheParameters(t *testing.T) {
 }
 
 // The texts are what a model reads. A change of one is a change for all models.
-func TestWrongArgumentsAreRefusedInWords(t *testing.T) {
+func TestArguments_RefusalIsTextForTheModel(t *testing.T) {
 	ran := 0
 	made := tool.Must("search", "d", func(context.Context, search) (string, error) { ran++; return "found", nil })
 	const prefix, suffix = "Validation error: value does not match its schema: ", ". Correct the arguments and call the tool again."
@@ -104,7 +104,7 @@ func TestWrongArgumentsAreRefusedInWords(t *testing.T) {
 	}
 }
 
-func TestArgumentsReachTheHandler(t *testing.T) {
+func TestArguments_ReachTheHandler(t *testing.T) {
 	var got search
 	made := tool.Must("search", "d", func(_ context.Context, p search) (tool.Result, error) { got = p; return tool.Say("ok"), nil })
 	r := made.Run(t.Context(), tool.Call{Input: json.RawMessage(` {"path":"a/\u00e9","limit":3,"labels":{"k":"v"},"filters":[{"name":"x"}]} `)})
@@ -114,7 +114,7 @@ func TestArgumentsReachTheHandler(t *testing.T) {
 	}
 }
 
-func TestMapsCanBeParameters(t *testing.T) {
+func TestNew_MapsCanBeParameters(t *testing.T) {
 	made := tool.Must("m", "d", func(_ context.Context, p map[string]int) (int, error) { return p["a"] + p["b"], nil })
 	for input, want := range map[string]string{`{"a":1,"b":2}`: "3", ``: "0", `{"a":"x"}`: "/a: must be an integer"} {
 		if r := made.Run(t.Context(), tool.Call{Input: json.RawMessage(input)}); !strings.Contains(r.Render(), want) {
@@ -123,7 +123,7 @@ func TestMapsCanBeParameters(t *testing.T) {
 	}
 }
 
-func TestADeclaredToolIsNotServed(t *testing.T) {
+func TestNew_DeclaredToolIsNotServed(t *testing.T) {
 	made := tool.Must[search, string]("search", "d", nil)
 	if made.Served() || made.Input == nil {
 		t.Errorf("got served %t with schema %s, want a declaration alone", made.Served(), made.Input)
@@ -134,7 +134,7 @@ func TestADeclaredToolIsNotServed(t *testing.T) {
 	}
 }
 
-func TestNewRefusesDeclarations(t *testing.T) {
+func TestNew_RefusesInvalidDeclarations(t *testing.T) {
 	type args struct {
 		C chan int
 	}
@@ -164,7 +164,7 @@ func TestNewRefusesDeclarations(t *testing.T) {
 	}
 }
 
-func TestMustPanicsOnAWrongDeclaration(t *testing.T) {
+func TestMust_PanicsOnAnInvalidDeclaration(t *testing.T) {
 	defer func() {
 		if err, _ := recover().(error); err == nil || !strings.Contains(advice.Text(err), "Name must be") {
 			t.Errorf("got panic %v, want the error of New", err)
@@ -182,7 +182,7 @@ type answer struct {
 	Score float64  `json:"score" minimum:"0"`
 }
 
-func TestNewMakesTheSchemaOfTheResult(t *testing.T) {
+func TestNew_InfersTheSchemaOfTheResult(t *testing.T) {
 	const object = `{"type":"object","properties":{"found":{"type":["array","null"],"items":{"type":"string"}},"score":{"type":"number","minimum":0}},"required":["found","score"],"additionalProperties":false}`
 	for _, tc := range []struct {
 		name string
@@ -218,7 +218,7 @@ func TestNewMakesTheSchemaOfTheResult(t *testing.T) {
 }
 
 // A schema that the caller gives does not weaken that of the Go type.
-func TestArgumentsMustFitTheGoTypeBesideAnotherSchema(t *testing.T) {
+func TestArguments_MustFitTheGoTypeAndTheGivenSchema(t *testing.T) {
 	ran := 0
 	open := schema.MustParse(`{"type":"object","properties":{"path":{"type":"string","maxLength":3}}}`)
 	made := tool.Must("search", "d", func(context.Context, search) (string, error) { ran++; return "found", nil }, tool.WithInput(open))

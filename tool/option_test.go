@@ -17,7 +17,7 @@ import (
 // quiet is a typed handler that does nothing.
 func quiet(context.Context, tool.None) (string, error) { return "", nil }
 
-func TestRisksBecomeTags(t *testing.T) {
+func TestRisk_BecomesTags(t *testing.T) {
 	for _, tc := range []struct {
 		name string
 		opts []tool.Option
@@ -49,7 +49,7 @@ func TestRisksBecomeTags(t *testing.T) {
 	}
 }
 
-func TestARegistryLeavesTheTagsOfTheCallerAlone(t *testing.T) {
+func TestRegistry_DoesNotChangeTagsOfTheCaller(t *testing.T) {
 	shared := append(make([]string, 0, 4), "a")
 	for _, risk := range []tool.Risk{tool.Mutates, tool.ReadOnly} {
 		tool.MustRegistry(nil, &tool.Tool{Name: "x", Description: "d", Risk: risk, Tags: shared})
@@ -59,7 +59,7 @@ func TestARegistryLeavesTheTagsOfTheCallerAlone(t *testing.T) {
 	}
 }
 
-func TestOptionsSayEverythingAboutATool(t *testing.T) {
+func TestOption_SetEveryField(t *testing.T) {
 	input, output := schema.MustParse(`{"type":"object","required":["q"]}`), schema.MustParse(`{"type":"object"}`)
 	got := tool.Must("x", "d", quiet,
 		tool.Dangerous, tool.FileWrite, tool.NetworkAccess,
@@ -85,7 +85,7 @@ func TestOptionsSayEverythingAboutATool(t *testing.T) {
 	}
 }
 
-func TestMetadataOfTheCallerIsCopied(t *testing.T) {
+func TestOption_MetadataIsCopied(t *testing.T) {
 	m := metadata("k", 1)
 	made := tool.Must("x", "d", quiet, tool.WithMetadata(m))
 	m["mutates"] = true

@@ -40,7 +40,7 @@ func names(tools []*tool.Tool) []string {
 	return out
 }
 
-func TestRegistryHoldsTools(t *testing.T) {
+func TestRegistry_HasItsTools(t *testing.T) {
 	r := tool.MustRegistry(nil, named("a"), named("b"))
 	changes := 0
 	stop := r.Watch(func() { changes++ })
@@ -73,7 +73,7 @@ func TestRegistryHoldsTools(t *testing.T) {
 	}
 }
 
-func TestLookupByNameFindsTheLastAndByIDTheExact(t *testing.T) {
+func TestRegistry_LookupByNameFindsTheLastAndByIDTheExact(t *testing.T) {
 	r := tool.MustRegistry(nil, named("read", tool.WithID("one", "")), named("read", tool.WithID("two", "1.0")))
 	for name, want := range map[string]string{"read": "two:read@1.0", "one:read": "one:read", "two:read@1.0": "two:read@1.0", "two:read": "", "Read": ""} {
 		got := ""
@@ -86,7 +86,7 @@ func TestLookupByNameFindsTheLastAndByIDTheExact(t *testing.T) {
 	}
 }
 
-func TestARegisteredToolCannotBeChangedFromOutside(t *testing.T) {
+func TestRegistry_RegisteredToolCannotBeChanged(t *testing.T) {
 	mine := named("a", tool.Mutates)
 	r := tool.MustRegistry(nil, mine)
 	mine.Risk, mine.Tags = tool.ReadOnly, nil
@@ -95,7 +95,7 @@ func TestARegisteredToolCannotBeChangedFromOutside(t *testing.T) {
 	}
 }
 
-func TestAddNamesEverythingThatIsWrong(t *testing.T) {
+func TestRegistry_AddNamesEveryProblem(t *testing.T) {
 	_, err := tool.NewRegistry(nil, nil, &tool.Tool{Name: "no spaces please"}, named("good"))
 	if err == nil {
 		t.Fatal("NewRegistry took wrong tools")
@@ -107,7 +107,7 @@ func TestAddNamesEverythingThatIsWrong(t *testing.T) {
 	}
 }
 
-func TestRegistryIsSafeForConcurrentUse(t *testing.T) {
+func TestRegistry_IsSafeForConcurrentUse(t *testing.T) {
 	r := tool.MustRegistry(nil, sum())
 	var wg sync.WaitGroup
 	for i := range 8 {
@@ -156,7 +156,7 @@ func TestRegistry_PanickingLogHandlerDoesNotEndACall(t *testing.T) {
 }
 
 // A registry that several servers follow does not make one wait for the other.
-func TestWatchersOfARegistryRunAtTheSameTime(t *testing.T) {
+func TestRegistry_WatchersRunConcurrently(t *testing.T) {
 	r := tool.MustRegistry(nil)
 	var here atomic.Int32
 	all := make(chan struct{})

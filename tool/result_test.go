@@ -27,7 +27,7 @@ type unwritable struct{ A int }
 
 func (unwritable) MarshalJSON() ([]byte, error) { panic("boom") }
 
-func TestRender(t *testing.T) {
+func TestResult_Render(t *testing.T) {
 	cyclic := map[string]any{}
 	cyclic["self"] = cyclic
 	for _, tc := range []struct {
@@ -77,7 +77,7 @@ type renderedNothing struct{}
 func (renderedNothing) Render() string { return "" }
 
 // The result of a typed handler, after the run.
-func TestTypedResults(t *testing.T) {
+func TestResult_OfATypedHandler(t *testing.T) {
 	image := []tool.Image{{Data: []byte("png"), MIMEType: "image/png"}}
 	for _, tc := range []struct {
 		name string
@@ -123,7 +123,7 @@ func returning[R any](value R, opts ...tool.Option) *tool.Tool {
 	return tool.Must("typed", "d", func(context.Context, tool.None) (R, error) { return value, nil }, opts...)
 }
 
-func TestAResultThatIsNotAsPromisedIsAnError(t *testing.T) {
+func TestResult_OutputSchemaViolationIsAnError(t *testing.T) {
 	for _, tc := range []struct {
 		name string
 		tool *tool.Tool
@@ -149,7 +149,7 @@ func TestAResultThatIsNotAsPromisedIsAnError(t *testing.T) {
 	}
 }
 
-func TestAResultIsAnEvent(t *testing.T) {
+func TestResult_IsAnEvent(t *testing.T) {
 	r := tool.Result{
 		CallID: "c", Tool: "x", Outcome: tool.Failed, Duration: time.Second, InputDigest: "i", OutputDigest: "o",
 		Err: &tool.Error{Code: "C", Category: tool.CategoryTransient, Message: "try \"later\"", Retryable: true},

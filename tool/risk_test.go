@@ -18,7 +18,7 @@ func metadata(pairs ...any) map[string]any {
 	return m
 }
 
-func TestRisksComeFromOptionsMetadataAndTags(t *testing.T) {
+func TestRisk_ComesFromOptionsMetadataAndTags(t *testing.T) {
 	for _, tc := range []struct {
 		name     string
 		risk     tool.Risk
@@ -67,7 +67,7 @@ func TestRisksComeFromOptionsMetadataAndTags(t *testing.T) {
 	}
 }
 
-func TestCapabilitiesAreTheUnionOfAllThatIsSaid(t *testing.T) {
+func TestCapability_IsTheUnionOfAllDeclarations(t *testing.T) {
 	all := tool.FileWrite | tool.ShellExecute | tool.NetworkAccess
 	for _, tc := range []struct {
 		name     string
@@ -94,7 +94,7 @@ func TestCapabilitiesAreTheUnionOfAllThatIsSaid(t *testing.T) {
 	}
 }
 
-func TestRisksAndCapabilitiesHaveNames(t *testing.T) {
+func TestRisk_NamesOfRisksAndCapabilities(t *testing.T) {
 	got := []string{
 		tool.Risk(0).String(), (tool.ReadOnly | tool.Mutates | tool.Dangerous).String(), tool.Dangerous.String(),
 		tool.Capability(0).String(), (tool.FileWrite | tool.ShellExecute | tool.NetworkAccess).String(), tool.ShellExecute.String(),
@@ -105,7 +105,7 @@ func TestRisksAndCapabilitiesHaveNames(t *testing.T) {
 	}
 }
 
-func TestHasWantsAll(t *testing.T) {
+func TestRisk_HasNeedsEveryBit(t *testing.T) {
 	if r := tool.Mutates; !r.Has(tool.Mutates) || r.Has(tool.Mutates|tool.Dangerous) || !r.Has(0) {
 		t.Error("a risk does not have what it is made of, or has more")
 	}

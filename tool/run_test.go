@@ -15,7 +15,7 @@ import (
 	"github.com/drover-agents/drover/tool"
 )
 
-func TestTheLowerTimeoutHolds(t *testing.T) {
+func TestTimeout_LowerOneApplies(t *testing.T) {
 	for _, tc := range []struct {
 		name            string
 		tool, call, ctx time.Duration
@@ -52,7 +52,7 @@ func TestTheLowerTimeoutHolds(t *testing.T) {
 	}
 }
 
-func TestATimeoutStopsAHandlerThatListens(t *testing.T) {
+func TestTimeout_StopsAHandlerThatObservesItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		stopped := false
 		made := doing(func(ctx context.Context) (tool.Result, error) {
@@ -73,7 +73,7 @@ func TestATimeoutStopsAHandlerThatListens(t *testing.T) {
 	})
 }
 
-func TestATimeoutDoesNotWaitForAHandlerThatDoesNotListen(t *testing.T) {
+func TestTimeout_DoesNotWaitForAHandlerThatIgnoresItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var effect atomic.Bool
 		made := doing(func(context.Context) (tool.Result, error) {
@@ -100,7 +100,7 @@ func TestATimeoutDoesNotWaitForAHandlerThatDoesNotListen(t *testing.T) {
 }
 
 // A handler that finishes within the grace period has done its work, and its result counts.
-func TestAResultWithinTheGraceCounts(t *testing.T) {
+func TestTimeout_ResultWithinTheGracePeriodCounts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		made := doing(func(context.Context) (tool.Result, error) {
 			time.Sleep(time.Minute + time.Second/2)
@@ -112,7 +112,7 @@ func TestAResultWithinTheGraceCounts(t *testing.T) {
 	})
 }
 
-func TestCancellation(t *testing.T) {
+func TestRun_Cancellation(t *testing.T) {
 	gone := errors.New("the user has left")
 	listens := func(ctx context.Context) (tool.Result, error) { <-ctx.Done(); return tool.Result{}, ctx.Err() }
 	for _, tc := range []struct {
@@ -147,7 +147,7 @@ func TestCancellation(t *testing.T) {
 	}
 }
 
-func TestACancelledCallDoesNotRun(t *testing.T) {
+func TestRun_CancelledCallDoesNotRun(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(errors.New("too late"))
 	ran := false
@@ -157,7 +157,7 @@ func TestACancelledCallDoesNotRun(t *testing.T) {
 	}
 }
 
-func TestAHandlerThatEndsItsGoroutineIsAnError(t *testing.T) {
+func TestRun_HandlerThatEndsItsGoroutineIsAnError(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	r := doing(func(context.Context) (tool.Result, error) { runtime.Goexit(); return tool.Result{}, nil }).Run(ctx, tool.Call{})
@@ -166,7 +166,7 @@ func TestAHandlerThatEndsItsGoroutineIsAnError(t *testing.T) {
 	}
 }
 
-func TestATimeoutDoesNotOutliveTheCall(t *testing.T) {
+func TestTimeout_DoesNotOutliveTheCall(t *testing.T) {
 	var kept context.Context
 	made := doing(func(ctx context.Context) (tool.Result, error) { kept = ctx; return tool.Result{}, nil }, tool.WithTimeout(time.Hour))
 	made.Run(t.Context(), tool.Call{})
@@ -175,7 +175,7 @@ func TestATimeoutDoesNotOutliveTheCall(t *testing.T) {
 	}
 }
 
-func TestDryRuns(t *testing.T) {
+func TestRun_DryRun(t *testing.T) {
 	ran := false
 	real := func(context.Context, search) (string, error) { ran = true; return "done", nil }
 	dry := tool.WithDryRun(func(_ context.Context, input json.RawMessage) (tool.Result, error) {
@@ -206,7 +206,7 @@ func TestDryRuns(t *testing.T) {
 	}
 }
 
-func TestAnyObjectFitsAToolWithoutASchema(t *testing.T) {
+func TestRun_ToolWithoutASchemaAcceptsAnyObject(t *testing.T) {
 	made := &tool.Tool{Name: "x", Handler: func(_ context.Context, input json.RawMessage) (tool.Result, error) {
 		return tool.OK(string(input)), nil
 	}}
@@ -220,7 +220,7 @@ func TestAnyObjectFitsAToolWithoutASchema(t *testing.T) {
 	}
 }
 
-func TestAResultNamesItsCallWhateverCameOfIt(t *testing.T) {
+func TestRun_EveryResultNamesItsCall(t *testing.T) {
 	for name, input := range map[string]string{"a success": `{"a":1,"b":2}`, "wrong arguments": `{}`} {
 		got := sum().Run(t.Context(), tool.Call{ID: "c7", Name: "anything", Input: json.RawMessage(input)})
 		if got.CallID != "c7" || got.Tool != "sum" {

@@ -76,7 +76,7 @@ func registryJSON(t testing.TB, r *Registry) string {
 	return string(text)
 }
 
-func TestARegistryInJSON(t *testing.T) {
+func TestRegistry_JSON(t *testing.T) {
 	r := MustRegistry(nil,
 		&Tool{Name: "small", Description: "Says <nothing>."},
 		&Tool{
@@ -104,7 +104,7 @@ func TestARegistryInJSON(t *testing.T) {
 	}
 }
 
-func TestReadToolsTakesHandlersByID(t *testing.T) {
+func TestReadTools_TakesHandlersByID(t *testing.T) {
 	r := shelf(t)
 	var asked []string
 	tools, err := ReadTools([]byte(registryJSON(t, r)), func(id string) Handler {
@@ -132,14 +132,14 @@ func TestReadToolsTakesHandlersByID(t *testing.T) {
 	}
 }
 
-func TestToolsReadWithoutHandlersAreDeclared(t *testing.T) {
+func TestReadTools_WithoutHandlersToolsAreDeclared(t *testing.T) {
 	tools, err := ReadTools([]byte(registryJSON(t, shelf(t))), nil)
 	if err != nil || len(tools) != 6 || tools[0].Served() {
 		t.Errorf("got %v and %v, want six tools that are not served", toolNamesOf(tools), err)
 	}
 }
 
-func TestNumbersInMetadata(t *testing.T) {
+func TestReadTools_NumbersInMetadata(t *testing.T) {
 	for text, want := range map[string]any{
 		`1`:                      1.0,
 		`-2.50`:                  -2.5,
@@ -161,7 +161,7 @@ func TestNumbersInMetadata(t *testing.T) {
 	}
 }
 
-func TestReadToolsRefuses(t *testing.T) {
+func TestReadTools_RefusesInvalidInput(t *testing.T) {
 	for _, c := range []struct{ name, text, want string }{
 		{"no JSON", `{"tools":[`, "unexpected end of JSON input"},
 		{"two values", `{"tools":[]} {}`, "invalid character '{' after top-level value"},
@@ -192,14 +192,14 @@ func TestReadToolsRefuses(t *testing.T) {
 	}
 }
 
-func TestReadToolsNamesEveryToolThatIsWrong(t *testing.T) {
+func TestReadTools_NamesEveryInvalidTool(t *testing.T) {
 	_, err := ReadTools([]byte(`{"tools":[{"name":"a"},{"name":"b","description":"B."},{"name":"c"}]}`), nil)
 	if err == nil || !strings.Contains(advice.Text(err), "tools[0]") || !strings.Contains(advice.Text(err), "tools[2]") || strings.Contains(advice.Text(err), "tools[1]") {
 		t.Errorf("got %v, want tools 0 and 2", err)
 	}
 }
 
-func TestMetadataWithoutJSONNamesItsPlace(t *testing.T) {
+func TestMetadata_ValueWithoutJSONIsNamedByItsPath(t *testing.T) {
 	loop := map[string]any{}
 	loop["self"] = loop
 	for want, metadata := range map[string]map[string]any{
@@ -216,7 +216,7 @@ func TestMetadataWithoutJSONNamesItsPlace(t *testing.T) {
 	}
 }
 
-func TestMetadataThatLostItsJSONIsAnErrorOfMarshal(t *testing.T) {
+func TestMetadata_ValueThatLostItsJSONFailsMarshal(t *testing.T) {
 	metadata := map[string]any{"a": 1}
 	r := MustRegistry(nil, &Tool{Name: "odd", Description: "Odd.", Metadata: metadata})
 	metadata["a"] = make(chan int)
@@ -261,7 +261,7 @@ func drawTool(t *rapid.T, name string) *Tool {
 
 // A registry that was read has the same JSON as the one that was written, and its tools have the
 // same risks; read a second time, its tools are the same in all that is data.
-func TestARegistryIsTheSameAfterMarshalling(t *testing.T) {
+func TestRegistry_SurvivesMarshalling(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		r := MustRegistry(nil)
 		for i := range rapid.IntRange(0, 3).Draw(rt, "tools") {

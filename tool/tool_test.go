@@ -13,7 +13,7 @@ import (
 	"github.com/drover-agents/drover/tool"
 )
 
-func TestID(t *testing.T) {
+func TestID_TextForms(t *testing.T) {
 	for _, tc := range []struct {
 		name string
 		tool tool.Tool
@@ -34,7 +34,7 @@ func TestID(t *testing.T) {
 }
 
 // Two tools that differ must not have one id, however their parts are written.
-func TestIDsOfDifferentToolsDiffer(t *testing.T) {
+func TestID_DifferentToolsDiffer(t *testing.T) {
 	seen := map[string]tool.Tool{}
 	parts := []string{"", "a", "a:a", "a@a", "a:a@a", "a@a:a", ":", "@", "%3A", "a%40a", "a%3Aa"}
 	for _, ns := range parts[1:] {
@@ -50,7 +50,7 @@ func TestIDsOfDifferentToolsDiffer(t *testing.T) {
 	}
 }
 
-func TestCheckNamesWhatIsWrong(t *testing.T) {
+func TestCheck_NamesTheProblem(t *testing.T) {
 	object, list := schema.MustParse(`{"type":"object","properties":{"n":{"type":"integer"}}}`), schema.MustParse(`{"type":"array"}`)
 	for _, tc := range []struct {
 		name string
@@ -94,7 +94,7 @@ func TestCheckNamesWhatIsWrong(t *testing.T) {
 	}
 }
 
-func TestCheckNamesEverythingAtOnce(t *testing.T) {
+func TestCheck_NamesEveryProblemAtOnce(t *testing.T) {
 	err := (&tool.Tool{Tags: []string{"A"}, Timeout: -1}).Check()
 	for _, want := range []string{"Name", "Description", `tag "A"`, "Timeout"} {
 		if err == nil || !strings.Contains(advice.Text(err), want) {
@@ -103,7 +103,7 @@ func TestCheckNamesEverythingAtOnce(t *testing.T) {
 	}
 }
 
-func TestAToolWithoutAHandlerIsNotServed(t *testing.T) {
+func TestTool_WithoutAHandlerIsNotServed(t *testing.T) {
 	declared := &tool.Tool{Name: "a", Description: "d"}
 	if declared.Served() {
 		t.Error("got served, want not")

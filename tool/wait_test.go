@@ -12,7 +12,7 @@ import (
 )
 
 // The last handler may end, and the next begin, at the very moment at which somebody waits.
-func TestCallsMayBeginWhileSomebodyWaits(t *testing.T) {
+func TestWait_CallsMayBeginMeanwhile(t *testing.T) {
 	r := tool.MustRegistry(nil, tool.Must("look", "Looks.", func(context.Context, tool.None) (string, error) { return "seen", nil }))
 	ctx, cancel := context.WithCancel(t.Context()) // one that can end: the handlers then have goroutines
 	var waiting sync.WaitGroup

@@ -12,7 +12,7 @@ import (
 
 // A process that a command has left goes on writing while the command is rolled back. Whatever comes of
 // it, the rollback ends, other files are as they were, and nothing that was written is gone for good.
-func TestARollbackBesideAProcessThatStillWrites(t *testing.T) {
+func TestRollback_BesideAProcessThatStillWrites(t *testing.T) {
 	b := newBound(t, Options{})
 	b.begins("c")
 	child := exec.Command("sh", "-c", `i=0; while [ $i -lt 20000 ]; do echo $i >> m/a.txt; echo $i > m/new; mkdir -p m/dir/sub; echo $i > m/dir/sub/f; i=$((i+1)); done`)

@@ -116,7 +116,7 @@ func (b *bound) hasClaims(want int) {
 }
 
 // What a path leads to is known when the call is alone with it, not before.
-func TestAPathIsLookedAtWhenTheTurnHasCome(t *testing.T) {
+func TestBegin_ResolvesPathsWhenItsTurnHasCome(t *testing.T) {
 	for name, x := range map[string]struct {
 		change func(b *bound)
 		write  string
@@ -148,7 +148,7 @@ func TestAPathIsLookedAtWhenTheTurnHasCome(t *testing.T) {
 	}
 }
 
-func TestPathsThatMayMeanSomethingElseAreAlone(t *testing.T) {
+func TestBegin_AmbiguousPathsClaimTheWholeWorkspace(t *testing.T) {
 	b := newBound(t, Options{})
 	outside := filepath.Join(t.TempDir(), "link")
 	must(t, os.Symlink(filepath.Join(b.w.Root(), "not-yet"), outside))
@@ -191,7 +191,7 @@ func TestCallPaths_AreThoseInTheWorkspace(t *testing.T) {
 	}
 }
 
-func TestAWaitThatIsGivenUpLeavesNothing(t *testing.T) {
+func TestBegin_CancelledWaitLeavesNothing(t *testing.T) {
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 	b := newBound(t, Options{})
 	b.begins("first")
@@ -203,7 +203,7 @@ func TestAWaitThatIsGivenUpLeavesNothing(t *testing.T) {
 	}
 }
 
-func TestACallThatCannotBeKeptIsNotMade(t *testing.T) {
+func TestBegin_WithoutACheckpointFails(t *testing.T) {
 	b := newBound(t, Options{Tree: TreeOptions{MaxDisk: 64 << 10}})
 	b.begins("big")
 	b.write("big", strings.Repeat("x", 1<<20)) // zeros might take no room
@@ -215,7 +215,7 @@ func TestACallThatCannotBeKeptIsNotMade(t *testing.T) {
 	b.begins("after")
 }
 
-func TestKeepFailedShellKeepsTheFilesOfCommandsAlone(t *testing.T) {
+func TestKeepFailedShell_KeepsOnlyFilesOfCommands(t *testing.T) {
 	b := newBound(t, Options{KeepFailedShell: true})
 	must(t, b.Begin(t.Context(), Call{ID: "command", Shell: true}))
 	b.write("m/a.txt", "kept")
@@ -232,7 +232,7 @@ func TestKeepFailedShellKeepsTheFilesOfCommandsAlone(t *testing.T) {
 }
 
 // A tool of this program runs another agent in its own workspace: that one's calls are part of its own.
-func TestARunWithinACallIsPartOfIt(t *testing.T) {
+func TestBegin_RunWithinACallIsPartOfIt(t *testing.T) {
 	b := newBound(t, Options{})
 	b.begins("outer")
 	delegate := tool.Must("delegate", "Run another.", func(ctx context.Context, _ struct{}) (string, error) {

@@ -61,7 +61,7 @@ func countedLines(n int) string {
 	return b.String()
 }
 
-func TestWhatIsShownOfChanges(t *testing.T) {
+func TestWriteDiff_Golden(t *testing.T) {
 	for name, c := range diffs {
 		t.Run(name, func(t *testing.T) {
 			file := filepath.Join("testdata", "diff", name+".txtar")
@@ -120,7 +120,7 @@ func shownOf(t *testing.T, changes []Change, opts *DiffOptions) []txtar.File {
 	return files
 }
 
-func TestASummaryNamesWhatAPatchLeavesOut(t *testing.T) {
+func TestSummarize_NamesChangesThatAPatchOmits(t *testing.T) {
 	file := func(mode fs.FileMode, content string) *File { return testFile{content, mode}.file("x") }
 	dir, pipe := file(fs.ModeDir|0o755, ""), file(fs.ModeNamedPipe|0o644, "")
 	touched := file(0o644, "x")
@@ -158,7 +158,7 @@ func TestASummaryNamesWhatAPatchLeavesOut(t *testing.T) {
 }
 
 // Contents that are not text, or too large for it, are never in memory as a whole.
-func TestLargeContentsAreNotHeldInMemory(t *testing.T) {
+func TestWriteDiff_LargeContentsAreNotHeldInMemory(t *testing.T) {
 	const size = 100 << 20
 	zeros := func(n int64) *File {
 		return &File{Path: "big", Size: n, Hash: fmt.Sprint(n), open: func() (io.ReadCloser, error) {
@@ -183,7 +183,7 @@ func (zeroReader) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-func TestAContentOfAnotherSizeIsAnError(t *testing.T) {
+func TestWritePatch_ContentOfAnotherSizeIsAnError(t *testing.T) {
 	for _, size := range []int64{1, 5} {
 		f := testFile{"abc", 0o644}.file("f")
 		f.Size = size
@@ -193,7 +193,7 @@ func TestAContentOfAnotherSizeIsAnError(t *testing.T) {
 	}
 }
 
-func TestAContentThatCannotBeReadIsAnError(t *testing.T) {
+func TestWritePatch_UnreadableContentIsAnError(t *testing.T) {
 	changes := []Change{{Path: "f", After: &File{Path: "f", Size: 1, Hash: "x"}}}
 	_, stat := DiffStat(changes, nil)
 	for name, err := range map[string]error{"WritePatch": WritePatch(io.Discard, changes, nil), "WriteDiff": WriteDiff(io.Discard, changes, nil), "DiffStat": stat} {

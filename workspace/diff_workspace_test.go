@@ -13,7 +13,7 @@ import (
 )
 
 // What was done in a workspace can be done to the host with git, and taken back.
-func TestAPatchOfAWorkspaceFitsTheHost(t *testing.T) {
+func TestWritePatch_OfAWorkspaceAppliesToTheHost(t *testing.T) {
 	needGit(t)
 	before := testTree{
 		"p/keep": {"k\n", 0o644}, "p/edit": {"a\nb\n", 0o644}, "p/gone": {"x", 0o644}, "p/link": {"keep", linkMode},
@@ -55,7 +55,7 @@ func TestAPatchOfAWorkspaceFitsTheHost(t *testing.T) {
 	}
 }
 
-func TestChangesStayReadableUntilTheyAreReleased(t *testing.T) {
+func TestChanges_AreReadableUntilReleased(t *testing.T) {
 	w, err := Open(t.Context(), &Options{TempDir: t.TempDir()})
 	if err != nil {
 		t.Fatal(err)
@@ -90,7 +90,7 @@ func TestChangesStayReadableUntilTheyAreReleased(t *testing.T) {
 	}
 }
 
-func TestAWorkspaceWithoutCheckpointsHasNoChanges(t *testing.T) {
+func TestChanges_WithoutCheckpointsIsAnError(t *testing.T) {
 	w, err := Open(t.Context(), &Options{TempDir: t.TempDir(), NoCheckpoints: true})
 	if err != nil {
 		t.Fatal(err)

@@ -20,12 +20,11 @@ import (
 )
 
 // Most people are not root, and root is allowed what they are not.
-func TestMountsAreTheSameForAnOrdinaryUser(t *testing.T) {
-	testkit.RerunAsUser(t, "/bin/true", "^(TestMount.*|TestAWorkspace.*|TestAKept.*|TestOpening.*|TestHostPaths.*|TestAFileThatIs.*|TestAMount.*|"+
-		"TestFollowed.*|TestLinksThat.*|TestWhatIsNoFile.*|TestARace.*|TestTheNext.*)$")
+func TestMount_AsAnOrdinaryUser(t *testing.T) {
+	testkit.RerunAsUser(t, "/bin/true", "^Test((Mount|Open|Workspace)_|Changes_WithoutCheckpoints|WriteBack_(Mount|RecoversAnInterruptedWriteBack))")
 }
 
-func TestWhatIsNoFileIsNotMounted(t *testing.T) {
+func TestMount_SpecialFilesAreRefused(t *testing.T) {
 	for reason, plant := range map[string]func(t *testing.T, path string){
 		"is a pipe": func(t *testing.T, path string) { must(t, unix.Mkfifo(path, 0o600)) },
 		"is a socket": func(t *testing.T, path string) {
@@ -59,7 +58,7 @@ func TestWhatIsNoFileIsNotMounted(t *testing.T) {
 
 // Somebody exchanges what is mounted for links out of the roots, all the time. Whatever comes of a mount, no
 // secret is among it, and what fails leaves nothing behind.
-func TestARaceNeverMountsWhatIsOutside(t *testing.T) {
+func TestMount_RaceNeverCopiesFilesFromOutside(t *testing.T) {
 	for name, inside := range map[string]string{
 		"the mount": "allowed/m", "a folder in it": "allowed/m/d", "a file in it": "allowed/m/d/f",
 		"the folder above it": "allowed", "a link that is followed": "allowed/m/link",
@@ -144,8 +143,8 @@ func exchanging(t *testing.T, a, b string) {
 	t.Cleanup(func() { close(done); wg.Wait() })
 }
 
-// TestMountAndHang is not a test: [TestTheNextWorkspaceRemovesThoseOfKilledPrograms] kills it.
-func TestMountAndHang(t *testing.T) {
+// TestChild_MountAndHang is not a test: [TestOpen_RemovesWorkspacesOfKilledPrograms] kills it.
+func TestChild_MountAndHang(t *testing.T) {
 	temp := os.Getenv("TEST_WORKSPACE_TEMP")
 	if temp == "" {
 		t.Skip("only for another test")
@@ -159,9 +158,9 @@ func TestMountAndHang(t *testing.T) {
 	select {}
 }
 
-func TestTheNextWorkspaceRemovesThoseOfKilledPrograms(t *testing.T) {
+func TestOpen_RemovesWorkspacesOfKilledPrograms(t *testing.T) {
 	temp := t.TempDir()
-	cmd := exec.Command(os.Args[0], "-test.run=^TestMountAndHang$")
+	cmd := exec.Command(os.Args[0], "-test.run=^TestChild_MountAndHang$")
 	cmd.Env = []string{"TEST_WORKSPACE_TEMP=" + temp, "TMPDIR=" + t.TempDir()}
 	out, err := cmd.StdoutPipe()
 	must(t, err)

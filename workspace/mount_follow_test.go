@@ -13,7 +13,7 @@ import (
 )
 
 // A followed link to a folder is a folder, for the globs too.
-func TestGlobsTakeAFollowedLinkForWhatItLeadsTo(t *testing.T) {
+func TestMount_GlobsMatchTheTargetOfAFollowedLink(t *testing.T) {
 	dir := host(t, "m/main.go", "shared/lib.go", "shared/notes.md", "shared/deep/more.go")
 	must(t, os.Symlink("../shared", filepath.Join(dir, "m/src")))
 	must(t, os.Symlink("nowhere", filepath.Join(dir, "m/broken")))

@@ -34,7 +34,7 @@ func refused(t *testing.T, opts Options, reason string) {
 	}
 }
 
-func TestHostPathsOutsideOfTheRootsAreRefused(t *testing.T) {
+func TestMount_HostPathOutsideTheRootsIsRefused(t *testing.T) {
 	dir := host(t, "allowed/a.txt", "allowed/d/b.txt", "allowed-too/c.txt", "secret/key")
 	link := func(target, name string) {
 		must(t, os.Symlink(target, filepath.Join(dir, name)))
@@ -80,7 +80,7 @@ func TestHostPathsOutsideOfTheRootsAreRefused(t *testing.T) {
 	opened(t, Options{AllowAnyRoot: true, Mounts: []HostMount{{HostPath: dir + "/secret"}}})
 }
 
-func TestAFileThatIsALinkIsMountedOnlyIfLinksAreFollowed(t *testing.T) {
+func TestMount_LinkToAFileNeedsFollowSymlinks(t *testing.T) {
 	dir := host(t, "a.txt")
 	must(t, os.Symlink("a.txt", filepath.Join(dir, "link")))
 	must(t, os.Symlink("missing", filepath.Join(dir, "dangling")))
@@ -98,7 +98,7 @@ func TestAFileThatIsALinkIsMountedOnlyIfLinksAreFollowed(t *testing.T) {
 	}
 }
 
-func TestMountPathsStayInTheWorkspace(t *testing.T) {
+func TestMount_PathOutsideTheWorkspaceIsRefused(t *testing.T) {
 	dir := host(t, "a.txt")
 	for path, reason := range map[string]string{
 		"/etc":           "absolute",
@@ -128,7 +128,7 @@ func TestMountPathsStayInTheWorkspace(t *testing.T) {
 	refused(t, Options{AllowAnyRoot: true, Mounts: []HostMount{{HostPath: "/"}}}, "no base name")
 }
 
-func TestMountsThatCollideAreRefused(t *testing.T) {
+func TestMount_CollidingPathsAreRefused(t *testing.T) {
 	dir := host(t, "a/x", "b/x", "c/a/x")
 	for name, mounts := range map[string][]HostMount{
 		"the same path":              {{HostPath: dir + "/a", MountPath: "m"}, {HostPath: dir + "/b", MountPath: "./m"}},
@@ -145,7 +145,7 @@ func TestMountsThatCollideAreRefused(t *testing.T) {
 	opened(t, Options{AllowedHostRoots: []string{dir}, Mounts: []HostMount{{HostPath: dir + "/a", MountPath: "m/a"}, {HostPath: dir + "/a", MountPath: "m/ab"}}})
 }
 
-func TestAMountKeepsToItsByteBudget(t *testing.T) {
+func TestMount_KeepsToItsByteBudget(t *testing.T) {
 	dir := host(t, "d/12345", "d/e/678")
 	for _, c := range []struct {
 		name, path string
@@ -179,7 +179,7 @@ func TestAMountKeepsToItsByteBudget(t *testing.T) {
 	}
 }
 
-func TestFollowedLinksBecomeWhatTheyLeadTo(t *testing.T) {
+func TestMount_FollowedLinksBecomeTheirTargets(t *testing.T) {
 	dir := host(t, "m/a.txt", "m/deep/b.txt", "shared/s.txt", "shared/skip.md", "shared/more/t.txt", "other/o.txt")
 	for name, target := range map[string]string{
 		"m/to file": "deep/b.txt", "m/to folder": dir + "/shared", "m/chain": "to folder/more", "shared/more/further": "../../other",
@@ -204,7 +204,7 @@ func TestFollowedLinksBecomeWhatTheyLeadTo(t *testing.T) {
 	refused(t, Options{AllowedHostRoots: []string{dir}, Mounts: []HostMount{m}}, "leads out")
 }
 
-func TestFollowedLinksInACircleAreFound(t *testing.T) {
+func TestMount_CircularLinksAreRefused(t *testing.T) {
 	for name, links := range map[string][]string{
 		"to itself":          {"m/self", "."},
 		"up":                 {"m/d/up", ".."},
@@ -231,7 +231,7 @@ func TestFollowedLinksInACircleAreFound(t *testing.T) {
 }
 
 // Each folder has two links to the next: thirty of them are a billion copies of the last.
-func TestLinksThatMultiplyAreRefused(t *testing.T) {
+func TestMount_LinksThatMultiplyAreRefused(t *testing.T) {
 	dir := host(t, "29/")
 	for i := range 29 {
 		this, next := filepath.Join(dir, string(rune('a'+i))), filepath.Join("..", string(rune('a'+i+1)))
@@ -243,7 +243,7 @@ func TestLinksThatMultiplyAreRefused(t *testing.T) {
 	refused(t, Options{AllowedHostRoots: []string{dir}, Mounts: []HostMount{{HostPath: dir + "/a", FollowSymlinks: true}}}, "too many links")
 }
 
-func TestAWorkspaceInWhatIsMountedIsNotCopiedIntoItself(t *testing.T) {
+func TestMount_WorkspaceInsideTheMountIsNotCopied(t *testing.T) {
 	dir := host(t, "a.txt", "tmp/")
 	w := opened(t, Options{TempDir: filepath.Join(dir, "tmp"), AllowedHostRoots: []string{dir}, Mounts: []HostMount{{HostPath: dir, MountPath: "m"}}})
 	if got := tree(t, w.Root()); strings.Join(got, " ") != "m/ m/a.txt m/tmp/" {

@@ -282,7 +282,7 @@ func genTrees(t *rapid.T) (before, after testTree) {
 	return before, after
 }
 
-func TestGitAppliesWhatIsWritten(t *testing.T) {
+func TestWritePatch_GitAppliesRandomTrees(t *testing.T) {
 	needGit(t)
 	rapid.Check(t, func(rt *rapid.T) {
 		before, after := genTrees(rt)

@@ -18,7 +18,7 @@ import (
 )
 
 // Texts beyond what the property test makes: many differences, long lines, many lines.
-func TestGitAppliesLargeTexts(t *testing.T) {
+func TestWritePatch_GitAppliesLargeTexts(t *testing.T) {
 	needGit(t)
 	random := rand.New(rand.NewPCG(1, 2))
 	lines := func(n, kinds int) string {
@@ -45,7 +45,7 @@ func TestGitAppliesLargeTexts(t *testing.T) {
 }
 
 // With the names of contents git can also keep its index in step, and merge.
-func TestGitAppliesToItsIndexAndMerges(t *testing.T) {
+func TestWritePatch_GitAppliesToTheIndexAndMerges(t *testing.T) {
 	needGit(t)
 	dir := filepath.Join(t.TempDir(), "tree")
 	before := testTree{"f": {countedLines(30), 0o644}, "bin": {"\x00a", 0o644}}
@@ -77,7 +77,7 @@ func TestGitAppliesToItsIndexAndMerges(t *testing.T) {
 	}
 }
 
-func TestGitsOwnFilesAreLeftOut(t *testing.T) {
+func TestWritePatch_OmitsFilesOfGit(t *testing.T) {
 	tests := map[string]bool{
 		".git": true, ".git/config": true, "sub/.git/HEAD": true, ".GIT/x": true, ".git /x": true, "a/.git./x": true,
 		"git~1/x": true, ".git:stream": true, ".gitignore": false, ".github/x": false, "x.git/y": false, "git/x": false,
@@ -94,7 +94,7 @@ func TestGitsOwnFilesAreLeftOut(t *testing.T) {
 }
 
 // A patch with one bad path would be refused as a whole: git must agree on what is left out.
-func TestGitTakesEveryPathThatIsLeftIn(t *testing.T) {
+func TestWritePatch_GitAcceptsEveryIncludedPath(t *testing.T) {
 	needGit(t)
 	after := testTree{}
 	for _, name := range []string{".git/config", ".gitignore", ".gitmodules", "sub/.GiT/x", "git~1", "git~2", ".git~1", ".git ", "..git", "...", ".gitx/.git", "a/b:c", `x\.git\config`, `x\git~1`, `a\b`, `.git\x`, ".g\u200cit/x"} {

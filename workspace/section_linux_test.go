@@ -57,7 +57,7 @@ func numbered(format string, n int) (names []string) {
 }
 
 // The text is the same to the byte in every run, on every machine.
-func TestWhatTheModelReadsOfAWorkspace(t *testing.T) {
+func TestSection_Golden(t *testing.T) {
 	for name, c := range sections {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join("testdata", "section", name+".txtar")
@@ -96,7 +96,7 @@ func rendered(t testing.TB, w *Workspace) string {
 	return text.Text
 }
 
-func TestNoNameBreaksOutOfItsLine(t *testing.T) {
+func TestSection_NamesStayOnOneLine(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		name := string(rapid.SliceOf(rapid.Byte()).Draw(t, "name"))
 		shown := showName(name)

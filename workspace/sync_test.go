@@ -62,7 +62,7 @@ func openOn(t testing.TB, host string, edit func(*workspace.Options)) *workspace
 	return w
 }
 
-func TestSyncTellsTheSessionWhatHasChanged(t *testing.T) {
+func TestSync_DispatchesChangesToTheSession(t *testing.T) {
 	host, s := t.TempDir(), session.New(nil)
 	plant(t, host, map[string]string{
 		"keep.txt": "same", "edit.txt": "old", "gone.txt": "x", "empty": "", "bin": "\xff\x00", "swap": "file", "l": "-> keep.txt",
@@ -132,7 +132,7 @@ func checkText(t *testing.T, s *session.Session, w *workspace.Workspace, path, w
 	}
 }
 
-func TestBinaryFilesAreInTheViewButAreNoText(t *testing.T) {
+func TestSync_BinaryFilesHaveNoText(t *testing.T) {
 	host, s := t.TempDir(), session.New(nil)
 	plant(t, host, map[string]string{"bin": "\xff\xfe"})
 	w := openOn(t, host, func(o *workspace.Options) { o.Session = s })
@@ -160,7 +160,7 @@ func TestBinaryFilesAreInTheViewButAreNoText(t *testing.T) {
 	}
 }
 
-func TestSyncNoticesThatTheSessionWasRolledBack(t *testing.T) {
+func TestSync_NoticesARollbackOfTheSession(t *testing.T) {
 	host, s := t.TempDir(), session.New(nil)
 	plant(t, host, map[string]string{"a": "1", "b": "1"})
 	w := openOn(t, host, func(o *workspace.Options) { o.Session = s })
@@ -182,7 +182,7 @@ func TestSyncNoticesThatTheSessionWasRolledBack(t *testing.T) {
 	}
 }
 
-func TestASessionThatComesLaterGetsTheMountedFilesFirst(t *testing.T) {
+func TestSync_LaterSessionReceivesTheMountedFilesFirst(t *testing.T) {
 	host := t.TempDir()
 	plant(t, host, map[string]string{"a": "1", "b": "1"})
 	w := openOn(t, host, nil)
@@ -198,7 +198,7 @@ func TestASessionThatComesLaterGetsTheMountedFilesFirst(t *testing.T) {
 	}
 }
 
-func TestModifiedFilesAreThoseThatDifferFromTheMount(t *testing.T) {
+func TestModified_ReturnsFilesThatDifferFromTheMount(t *testing.T) {
 	host, s := t.TempDir(), session.New(nil)
 	plant(t, host, map[string]string{"same": "1", "edit": "1", "gone": "1", "again": "1", "back": "1"})
 	w := openOn(t, host, func(o *workspace.Options) { o.Session = s })
@@ -233,7 +233,7 @@ func TestModifiedFilesAreThoseThatDifferFromTheMount(t *testing.T) {
 	}
 }
 
-func TestWithoutCheckpointsNothingCanBeSynced(t *testing.T) {
+func TestSync_WithoutCheckpointsIsAnError(t *testing.T) {
 	w := openOn(t, t.TempDir(), func(o *workspace.Options) { o.NoCheckpoints = true })
 	for name, call := range map[string]func() error{
 		"Sync":      func() error { _, err := workspace.Sync(t.Context(), session.New(nil), w); return err },

@@ -43,7 +43,7 @@ func spoil(ctx context.Context, in spoilInput) (string, error) {
 	return "done", nil
 }
 
-func TestAToolThatDoesNotSucceedLeavesNoFiles(t *testing.T) {
+func TestToolTx_FailedToolLeavesNoFiles(t *testing.T) {
 	for _, how := range []string{"error", "panic", "exit", "wait", "cancel", "dry run", ""} {
 		for _, hooked := range []bool{false, true} {
 			name := how
@@ -111,7 +111,7 @@ func TestToolTx_CallWithoutAnIDJoinsTheOneOfItsTool(t *testing.T) {
 
 // A tool has others called at the same time: what one that fails has changed goes, what the others have
 // done stays.
-func TestPartsOfACallTakeTurns(t *testing.T) {
+func TestToolTx_InnerCallsTakeTurns(t *testing.T) {
 	b := newBound(t, Options{})
 	one := tool.Must("spoil", "Write and fail.", spoil)
 	var registry *tool.Registry
@@ -133,7 +133,7 @@ func TestPartsOfACallTakeTurns(t *testing.T) {
 }
 
 // A part that outlives its call must not bring back what that has given up.
-func TestAPartThatOutlivesItsCallChangesNothing(t *testing.T) {
+func TestTx_InnerTransactionThatOutlivesItsCallChangesNothing(t *testing.T) {
 	b := newBound(t, Options{})
 	ctx, whole, err := b.w.Begin(t.Context(), Call{ID: "whole", Tool: "t"})
 	must(t, err)
@@ -157,7 +157,7 @@ func TestAPartThatOutlivesItsCallChangesNothing(t *testing.T) {
 	other.Commit()
 }
 
-func TestAClosedWorkspaceRefusesCalls(t *testing.T) {
+func TestBegin_ClosedWorkspaceRefusesCalls(t *testing.T) {
 	b := newBound(t, Options{})
 	b.begins("open")
 	must(t, b.w.Close())

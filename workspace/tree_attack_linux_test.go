@@ -22,7 +22,7 @@ import (
 
 // Folders come, go and become files while checkpoints are taken. Each checkpoint is a tree that could
 // have been: nothing is in what is no folder, and all of them can be rolled back to.
-func TestACheckpointOfAnUnquietTreeIsATree(t *testing.T) {
+func TestCheckpoint_OfAChangingTreeIsConsistent(t *testing.T) {
 	bothWays(t, func(t *testing.T, opts *TreeOptions) {
 		dir := t.TempDir()
 		write(t, filepath.Join(dir, "calm"), "calm")
@@ -67,7 +67,7 @@ func TestACheckpointOfAnUnquietTreeIsATree(t *testing.T) {
 }
 
 // A folder was gone when it was looked at, and there again when something in it was.
-func TestWhatIsFoundInAMissingFolderIsLookedAtAgain(t *testing.T) {
+func TestCheckpoint_ReadsAgainIfAMissingFolderHasEntries(t *testing.T) {
 	for _, order := range [][]string{{"d", "d/f"}, {"d/f", "d"}} {
 		t.Run(strings.Join(order, " before "), func(t *testing.T) {
 			dir := t.TempDir()
@@ -112,7 +112,7 @@ func wantATree(t *testing.T, c *Checkpoint) {
 }
 
 // A tree whose folder was moved away or replaced is not silently looked at where it went.
-func TestATreeThatWasMovedOrReplacedSaysSo(t *testing.T) {
+func TestTree_MovedOrReplacedFolderIsAnError(t *testing.T) {
 	for _, how := range []string{"mv tree other", "mv tree other; mkdir tree", "rm -r tree"} {
 		t.Run(how, func(t *testing.T) {
 			scratch := t.TempDir()
@@ -139,7 +139,7 @@ func TestATreeThatWasMovedOrReplacedSaysSo(t *testing.T) {
 }
 
 // An immutable file can be neither moved nor written; the rollback says so, and does the rest.
-func TestAnImmutableFileIsAConflict(t *testing.T) {
+func TestRollback_ImmutableFileIsAConflict(t *testing.T) {
 	bothWays(t, func(t *testing.T, opts *TreeOptions) {
 		dir := t.TempDir()
 		shell(t, dir, "mkdir d; echo before > d/fixed; echo before > d/f")
@@ -202,7 +202,7 @@ func setImmutable(t *testing.T, p string, on bool) {
 	}
 }
 
-func TestDeepTreesAndLongNames(t *testing.T) {
+func TestTree_DeepFoldersAndLongNames(t *testing.T) {
 	bothWays(t, func(t *testing.T, opts *TreeOptions) {
 		dir := t.TempDir()
 		root, err := os.OpenRoot(dir)
@@ -242,7 +242,7 @@ func TestDeepTreesAndLongNames(t *testing.T) {
 	})
 }
 
-func TestOnlyPathsOfTheTree(t *testing.T) {
+func TestRollback_RefusesPathsOutsideTheTree(t *testing.T) {
 	for _, p := range []string{"", "..", "../x", "a/../..", "/etc", "/"} {
 		t.Run(p, func(t *testing.T) {
 			dir := t.TempDir()
@@ -260,7 +260,7 @@ func TestOnlyPathsOfTheTree(t *testing.T) {
 }
 
 // A conflict's other side stays, also if the tree is closed and opened again.
-func TestASideOfAConflictOutlastsTheProgram(t *testing.T) {
+func TestRollback_ConflictSideOutlastsTheProgram(t *testing.T) {
 	dir, store := t.TempDir(), t.TempDir()
 	write(t, filepath.Join(dir, "f"), "before")
 	tree, err := OpenTree(dir, &TreeOptions{Store: store})
@@ -284,7 +284,7 @@ func TestASideOfAConflictOutlastsTheProgram(t *testing.T) {
 }
 
 // A rollback that was cut short and cannot be finished now: what it took out of the tree is not removed.
-func TestATreeThatCannotBeOpenedLosesNothing(t *testing.T) {
+func TestOpenTree_FailedRecoveryLosesNothing(t *testing.T) {
 	dir, opts := t.TempDir(), &TreeOptions{TempDir: t.TempDir()}
 	tree, err := OpenTree(dir, opts)
 	if err != nil {
@@ -314,7 +314,7 @@ func TestATreeThatCannotBeOpenedLosesNothing(t *testing.T) {
 
 // The time of a folder that is not rolled back itself: it is what it was if all that changed in the folder
 // is put back, and stays if something in it is kept.
-func TestTheTimesOfFoldersAroundWhatIsRolledBack(t *testing.T) {
+func TestRollback_TimesOfParentFolders(t *testing.T) {
 	for name, c := range map[string]struct {
 		opts RollbackOptions
 		back bool
@@ -345,7 +345,7 @@ func TestTheTimesOfFoldersAroundWhatIsRolledBack(t *testing.T) {
 
 // Somebody who opens a file for writing after we asked for writers, and before what the watcher told of
 // our own reading is taken, is found by asking once more.
-func TestAWriterWhoComesWhileAFileIsReadIsFound(t *testing.T) {
+func TestCheckpoint_FindsAWriterThatOpensDuringTheRead(t *testing.T) {
 	dir := t.TempDir()
 	p := filepath.Join(dir, "f")
 	write(t, p, "calm")
@@ -377,7 +377,7 @@ func TestAWriterWhoComesWhileAFileIsReadIsFound(t *testing.T) {
 }
 
 // One opens a tree while another closes it: its store is not removed under its feet.
-func TestATreeIsOpenedWhileAnotherCloses(t *testing.T) {
+func TestOpenTree_WhileAnotherProcessCloses(t *testing.T) {
 	dir, temp := t.TempDir(), t.TempDir()
 	write(t, filepath.Join(dir, "f"), "before")
 	var opened atomic.Int64

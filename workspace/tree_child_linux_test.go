@@ -28,7 +28,7 @@ type child struct {
 // startChild runs one of the children below.
 func startChild(t testing.TB, kind string, args ...string) *child {
 	t.Helper()
-	cmd := exec.Command(os.Args[0], "-test.run=^TestAsAnotherProcess$")
+	cmd := exec.Command(os.Args[0], "-test.run=^TestChild_TreeProcess$")
 	cmd.Env = append(os.Environ(), "TREE_CHILD="+kind, "TREE_CHILD_ARGS="+strings.Join(args, "\n"))
 	in, err := cmd.StdinPipe()
 	if err != nil {
@@ -63,7 +63,7 @@ func (c *child) kill() {
 	_ = c.cmd.Wait()
 }
 
-func TestAsAnotherProcess(t *testing.T) {
+func TestChild_TreeProcess(t *testing.T) {
 	args := strings.Split(os.Getenv("TREE_CHILD_ARGS"), "\n")
 	switch os.Getenv("TREE_CHILD") {
 	case "":

@@ -17,7 +17,7 @@ import (
 
 // A program is killed while it takes checkpoints and rolls back. Then the tree is what it was before the
 // rollback or what it shall be, and no content is lost.
-func TestAProgramThatIsKilledLosesNothing(t *testing.T) {
+func TestTree_KilledProgramLosesNothing(t *testing.T) {
 	for _, place := range []string{"", "/dev/shm"} { // on the file system of the tree, and on another
 		name := "store beside the tree"
 		if place != "" {

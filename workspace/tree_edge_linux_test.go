@@ -41,7 +41,7 @@ func wantContent(t testing.TB, p, want string) {
 }
 
 // Two contents of the same size, written within one tick of the clock, with the time set back.
-func TestWritesWithinOneTickAreSeen(t *testing.T) {
+func TestCheckpoint_SeesWritesWithinOneTick(t *testing.T) {
 	bothWays(t, func(t *testing.T, opts *TreeOptions) {
 		dir := t.TempDir()
 		p := filepath.Join(dir, "f")
@@ -65,7 +65,7 @@ func TestWritesWithinOneTickAreSeen(t *testing.T) {
 	})
 }
 
-func TestAWriteWithItsTimeSetBackIsSeen(t *testing.T) {
+func TestCheckpoint_SeesAWriteWithItsTimeSetBack(t *testing.T) {
 	bothWays(t, func(t *testing.T, opts *TreeOptions) {
 		dir := t.TempDir()
 		p := filepath.Join(dir, "f")
@@ -88,7 +88,7 @@ func TestAWriteWithItsTimeSetBackIsSeen(t *testing.T) {
 }
 
 // A second name outside of the tree is a way to write to a file that its folder does not tell of.
-func TestAWriteByANameOutsideIsSeen(t *testing.T) {
+func TestCheckpoint_SeesAWriteThroughALinkOutside(t *testing.T) {
 	bothWays(t, func(t *testing.T, opts *TreeOptions) {
 		dir, outside := t.TempDir(), filepath.Join(t.TempDir(), "name")
 		p := filepath.Join(dir, "f")
@@ -106,7 +106,7 @@ func TestAWriteByANameOutsideIsSeen(t *testing.T) {
 	})
 }
 
-func TestAnOverflowOfTheWatcherLosesNothing(t *testing.T) {
+func TestCheckpoint_WatcherOverflowLosesNothing(t *testing.T) {
 	dir := t.TempDir()
 	shell(t, dir, seedScript)
 	tree := openTree(t, dir, nil)
@@ -134,7 +134,7 @@ func TestAnOverflowOfTheWatcherLosesNothing(t *testing.T) {
 	}
 }
 
-func TestWithoutRoomForWatchesEverythingIsLookedAt(t *testing.T) {
+func TestCheckpoint_WithoutWatchesReadsEverything(t *testing.T) {
 	for _, limit := range []int{1, 2, 5, 9} {
 		t.Run(fmt.Sprint(limit), func(t *testing.T) {
 			dir := t.TempDir()
@@ -154,7 +154,7 @@ func TestWithoutRoomForWatchesEverythingIsLookedAt(t *testing.T) {
 	}
 }
 
-func TestASparseFileStaysSparse(t *testing.T) {
+func TestRollback_SparseFileStaysSparse(t *testing.T) {
 	dir := t.TempDir()
 	p := filepath.Join(dir, "sparse")
 	f, err := os.Create(p)
@@ -197,7 +197,7 @@ func writeAt(f *os.File, text string, at int64) error {
 	return err
 }
 
-func TestExtendedAttributesArePutBack(t *testing.T) {
+func TestRollback_RestoresExtendedAttributes(t *testing.T) {
 	bothWays(t, func(t *testing.T, opts *TreeOptions) {
 		dir := t.TempDir()
 		shell(t, dir, "mkdir d; echo 1 > f; echo 2 > g")
@@ -222,7 +222,7 @@ func TestExtendedAttributesArePutBack(t *testing.T) {
 	})
 }
 
-func TestASocketCannotBeMadeAgain(t *testing.T) {
+func TestRollback_RemovedSocketIsAConflict(t *testing.T) {
 	bothWays(t, func(t *testing.T, opts *TreeOptions) {
 		dir, err := os.MkdirTemp("", "drover-s-") // the path of a socket is short
 		if err != nil {
@@ -262,11 +262,11 @@ func TestASocketCannotBeMadeAgain(t *testing.T) {
 	})
 }
 
-func TestTreesOfAnOrdinaryUser(t *testing.T) {
-	testkit.RerunAsUser(t, "/bin/true", "^(TestARollbackPutsEverythingBack|TestFilesThatAllowNothing|TestRandomEditsAreRolledBackExactly|TestExtendedAttributesArePutBack)$")
+func TestTree_AsAnOrdinaryUser(t *testing.T) {
+	testkit.RerunAsUser(t, "/bin/true", "^Test(Rollback_(RestoresEveryKindOfEdit|RandomEditsAreUndoneExactly|RestoresExtendedAttributes)|Tree_FilesWithoutPermissions)$")
 }
 
-func TestFilesThatAllowNothing(t *testing.T) {
+func TestTree_FilesWithoutPermissions(t *testing.T) {
 	bothWays(t, func(t *testing.T, opts *TreeOptions) {
 		dir := t.TempDir()
 		shell(t, dir, "echo 1 > f; mkdir -p d/e; echo 2 > d/e/g; chmod 000 f d/e")
@@ -281,7 +281,7 @@ func TestFilesThatAllowNothing(t *testing.T) {
 	})
 }
 
-func TestManyAtOnce(t *testing.T) {
+func TestTree_ConcurrentUse(t *testing.T) {
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 	dir := t.TempDir()
 	tree := openTree(t, dir, nil)

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-func TestARollbackPutsEverythingBack(t *testing.T) {
+func TestRollback_RestoresEveryKindOfEdit(t *testing.T) {
 	tests := []struct{ name, edit string }{
 		{"nothing", "true"},
 		{"content in place", "echo more >> one"},
@@ -69,7 +69,7 @@ func TestARollbackPutsEverythingBack(t *testing.T) {
 	}
 }
 
-func TestARollbackWithoutChangesDoesNothing(t *testing.T) {
+func TestRollback_WithoutChangesDoesNothing(t *testing.T) {
 	dir := t.TempDir()
 	shell(t, dir, seedScript)
 	tree := openTree(t, dir, nil)

@@ -116,7 +116,7 @@ func texts(t *testing.T, dirs ...string) map[string]bool {
 
 // Whatever others do to the very paths that are rolled back: nothing that they wrote is lost, nothing
 // outside is touched, and what is said to be restored is.
-func TestARollbackAmongForeignWritersLosesNothingAndTellsTheTruth(t *testing.T) {
+func TestRollback_AmongForeignWritersLosesNothing(t *testing.T) {
 	bothWays(t, func(t *testing.T, opts *TreeOptions) {
 		scratch := t.TempDir()
 		dir, store, outside := filepath.Join(scratch, "tree"), filepath.Join(scratch, "store"), filepath.Join(scratch, "outside")

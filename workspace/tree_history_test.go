@@ -135,7 +135,7 @@ func (m *historyModel) checkBetween(t *rapid.T, from, to int64) {
 	}
 }
 
-func TestAHistoryIsLikeKeepingFullCopies(t *testing.T) {
+func TestHistory_EqualsFullCopies(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := &historyModel{now: map[string]*item{}, versions: map[int64]map[string]*item{}, living: map[*item]bool{}}
 		m.history = newHistory(func(it *item) {

@@ -58,7 +58,7 @@ func mountSmall(t *testing.T, dir string, size int) {
 	t.Cleanup(func() { _ = unix.Unmount(dir, unix.MNT_DETACH) })
 }
 
-func TestFewOpenFilesAreEnough(t *testing.T) {
+func TestTree_WorksWithFewOpenFiles(t *testing.T) {
 	if !asChild(t, nil) {
 		return
 	}
@@ -87,7 +87,7 @@ func TestFewOpenFilesAreEnough(t *testing.T) {
 }
 
 // A full disk of the store: the checkpoint fails, the tree is as it was, and with room all goes on.
-func TestAFullDiskOfTheStore(t *testing.T) {
+func TestCheckpoint_FullDiskOfTheStoreLeavesTheTreeUnchanged(t *testing.T) {
 	if !asChild(t, ownMounts(t)) {
 		return
 	}
@@ -128,7 +128,7 @@ func TestAFullDiskOfTheStore(t *testing.T) {
 }
 
 // A full disk of the tree: nothing is half done.
-func TestAFullDiskOfTheTree(t *testing.T) {
+func TestRollback_FullDiskOfTheTreeLeavesNoPartialFile(t *testing.T) {
 	if !asChild(t, ownMounts(t)) {
 		return
 	}
@@ -164,7 +164,7 @@ func TestAFullDiskOfTheTree(t *testing.T) {
 	}
 }
 
-func TestAReadOnlyTreeStaysAsItIs(t *testing.T) {
+func TestRollback_ReadOnlyTreeStaysUnchanged(t *testing.T) {
 	if !asChild(t, ownMounts(t)) {
 		return
 	}
@@ -190,7 +190,7 @@ func TestAReadOnlyTreeStaysAsItIs(t *testing.T) {
 }
 
 // What is mounted in a tree is part of it as long as it is there, and never removed with what goes aside.
-func TestWhatIsMountedInATreeIsNotRemoved(t *testing.T) {
+func TestRollback_MountPointInTheTreeIsNotRemoved(t *testing.T) {
 	if !asChild(t, ownMounts(t)) {
 		return
 	}
@@ -223,7 +223,7 @@ func TestWhatIsMountedInATreeIsNotRemoved(t *testing.T) {
 	})
 }
 
-func TestInotifyLimitsOfOthersAreSaid(t *testing.T) {
+func TestUsage_NamesTheInotifyLimit(t *testing.T) {
 	if testkit.RerunAlone(t) { // else the tests beside this one would have no watchers
 		return
 	}

@@ -13,7 +13,7 @@ import (
 )
 
 // Writes through a mapping leave no trace in the times of a file, beyond the first.
-func TestWritesThroughAMappingAreSeen(t *testing.T) {
+func TestCheckpoint_SeesWritesThroughAMapping(t *testing.T) {
 	// "keep" takes a checkpoint, which must have what is in the file, "back" goes to the first one.
 	tests := []struct{ name, orders string }{
 		{"mapped before the first checkpoint", "map,write 1,keep,write 2,keep,write 3,keep,back"},

@@ -16,7 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestARollbackCanBeNarrowed(t *testing.T) {
+func TestRollback_Options(t *testing.T) {
 	keep := func(paths ...string) func(string) bool {
 		return func(p string) bool { return slices.Contains(paths, p) }
 	}
@@ -89,7 +89,7 @@ func TestARollbackCanBeNarrowed(t *testing.T) {
 	}
 }
 
-func TestWhatARollbackTakesAwayLiesAside(t *testing.T) {
+func TestRollback_KeepsRemovedFilesAside(t *testing.T) {
 	dir := t.TempDir()
 	shell(t, dir, "mkdir d; echo 1 > d/f; echo 2 > g")
 	tree := openTree(t, dir, nil)
@@ -102,7 +102,7 @@ func TestWhatARollbackTakesAwayLiesAside(t *testing.T) {
 	}
 }
 
-func TestWhatLiesAsideIsBounded(t *testing.T) {
+func TestRollback_FilesKeptAsideAreBounded(t *testing.T) {
 	dir := t.TempDir()
 	tree := openTree(t, dir, &TreeOptions{MaxDisk: 100 << 10})
 	c := checkpoint(t, tree)
@@ -124,7 +124,7 @@ func TestWhatLiesAsideIsBounded(t *testing.T) {
 	}
 }
 
-func TestAStoreThatIsFullIsABudgetError(t *testing.T) {
+func TestCheckpoint_FullStoreIsABudgetError(t *testing.T) {
 	dir := t.TempDir()
 	shell(t, dir, "echo small > small")
 	tree := openTree(t, dir, &TreeOptions{MaxDisk: 64 << 10})
@@ -155,7 +155,7 @@ func names(t *testing.T, c *Checkpoint) (all []string) {
 	return all
 }
 
-func TestATreeIsOpenOnce(t *testing.T) {
+func TestOpenTree_SecondOpenIsRefused(t *testing.T) {
 	dir, temp := t.TempDir(), t.TempDir()
 	tree, err := OpenTree(dir, &TreeOptions{TempDir: temp})
 	if err != nil {
@@ -180,7 +180,7 @@ func TestATreeIsOpenOnce(t *testing.T) {
 	_ = again.Close()
 }
 
-func TestAStoreIsNotInTheTree(t *testing.T) {
+func TestOpenTree_StoreInTheTreeIsRefused(t *testing.T) {
 	dir := t.TempDir()
 	for _, store := range []string{filepath.Join(dir, "store"), dir} {
 		if _, err := OpenTree(dir, &TreeOptions{Store: store}); !errors.Is(err, ErrSecurity) {
@@ -190,7 +190,7 @@ func TestAStoreIsNotInTheTree(t *testing.T) {
 }
 
 // The name of a store that is made can be guessed: somebody may have put something there.
-func TestAStoreOfSomebodyElseIsRefused(t *testing.T) {
+func TestOpenTree_StoreOfAnotherUserIsRefused(t *testing.T) {
 	dir, temp := t.TempDir(), t.TempDir()
 	tree, err := OpenTree(dir, &TreeOptions{TempDir: temp})
 	if err != nil {
@@ -213,7 +213,7 @@ func TestAStoreOfSomebodyElseIsRefused(t *testing.T) {
 	}
 }
 
-func TestChangesTellBothSides(t *testing.T) {
+func TestChanges_HaveBothSides(t *testing.T) {
 	dir := t.TempDir()
 	shell(t, dir, "mkdir d; echo 1 > d/f; echo 2 > g; echo same > s")
 	tree := openTree(t, dir, nil)
@@ -264,7 +264,7 @@ func TestChangesTellBothSides(t *testing.T) {
 	}
 }
 
-func TestReleasedContentsMakeRoom(t *testing.T) {
+func TestRelease_FreesContents(t *testing.T) {
 	dir := t.TempDir()
 	tree := openTree(t, dir, nil)
 	p := filepath.Join(dir, "f")
@@ -286,7 +286,7 @@ func TestReleasedContentsMakeRoom(t *testing.T) {
 	}
 }
 
-func TestACancelledCheckpointLeavesTheTreeUsable(t *testing.T) {
+func TestCheckpoint_CancelledLeavesTheTreeUsable(t *testing.T) {
 	dir := t.TempDir()
 	shell(t, dir, seedScript)
 	tree := openTree(t, dir, nil)

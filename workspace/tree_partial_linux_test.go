@@ -18,7 +18,7 @@ import (
 
 // Whatever part of a tree is rolled back: what was chosen is what it was, all else is what it is, and
 // where that cannot be, it is said.
-func TestAPartOfATreeIsRolledBackAndNothingElse(t *testing.T) {
+func TestRollback_PartOfATreeLeavesTheRestUnchanged(t *testing.T) {
 	scratch := t.TempDir()
 	serial := 0
 	rapid.Check(t, func(rt *rapid.T) {

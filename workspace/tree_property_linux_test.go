@@ -77,7 +77,7 @@ func runEdits(t *rapid.T, dir, script string) {
 }
 
 // Whatever happens between checkpoints, rolling back to any of them gives what was there.
-func TestRandomEditsAreRolledBackExactly(t *testing.T) {
+func TestRollback_RandomEditsAreUndoneExactly(t *testing.T) {
 	scratch := t.TempDir()
 	serial := 0
 	rapid.Check(t, func(rt *rapid.T) {

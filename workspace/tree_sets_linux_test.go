@@ -12,7 +12,7 @@ import (
 )
 
 // Files are read again without a sign of a change only as long as there is a reason to.
-func TestSuspectsAreForgotten(t *testing.T) {
+func TestCheckpoint_StopsRereadingStableFiles(t *testing.T) {
 	bothWays(t, func(t *testing.T, opts *TreeOptions) {
 		dir := t.TempDir()
 		tree := openTree(t, dir, opts)
@@ -45,7 +45,7 @@ func TestSuspectsAreForgotten(t *testing.T) {
 
 // An agent that reads everything leaves many files that may be open. They are found to be closed little by
 // little, and a folder that is new meanwhile is watched as always.
-func TestManyFilesThatMayBeOpenAreAskedLittleByLittle(t *testing.T) {
+func TestCheckpoint_QueriesPossiblyOpenFilesInBatches(t *testing.T) {
 	dir := t.TempDir()
 	tree := openTree(t, dir, nil)
 	tree.askAtOnce = 3

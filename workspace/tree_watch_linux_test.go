@@ -12,7 +12,7 @@ import (
 )
 
 // A folder that is made while all of them are added must not be missed, or nothing in it would be told.
-func TestFoldersMadeDuringAFullCheckAreWatched(t *testing.T) {
+func TestCheckpoint_WatchesFoldersMadeDuringAFullCheck(t *testing.T) {
 	for range 15 {
 		dir := t.TempDir()
 		for i := range 50 {

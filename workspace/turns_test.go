@@ -13,7 +13,7 @@ import (
 	_ "github.com/drover-agents/drover/internal/testkit"
 )
 
-func TestOnlyCallsThatCannotMeetWorkAtTheSameTime(t *testing.T) {
+func TestTurns_OverlappingClaimsExcludeEachOther(t *testing.T) {
 	for _, c := range []struct {
 		name     string
 		one, two []string
@@ -61,7 +61,7 @@ func TestOnlyCallsThatCannotMeetWorkAtTheSameTime(t *testing.T) {
 }
 
 // A call that waits for everything is not overtaken for ever by calls that want little.
-func TestTurnsAreTakenInOrder(t *testing.T) {
+func TestTurns_AreTakenInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var all turns
 		little, _ := all.take(t.Context(), []string{"a"})
@@ -114,7 +114,7 @@ func TestTurns_CancelledWaitBlocksNoOtherCall(t *testing.T) {
 }
 
 // However claims come and go: those who work never meet, and nobody waits who meets nobody.
-func TestClaimsNeverMeet(t *testing.T) {
+func TestTurns_ActiveClaimsNeverOverlap(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var all turns
 		var claims []*claim

@@ -14,7 +14,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-func TestTextsAreToldFromBinariesWhereverTheyAreCut(t *testing.T) {
+func TestEncoding_IsIndependentOfReadBoundaries(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		content := []byte(strings.Repeat("x", rapid.SampledFrom([]int{0, 5, 32<<10 - 2, 64<<10 - 1}).Draw(t, "before")))
 		content = append(content, rapid.String().Draw(t, "text")...)

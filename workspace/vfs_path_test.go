@@ -22,7 +22,7 @@ func vfsPath(t testing.TB, text string) workspace.Path {
 	return p
 }
 
-func TestAPathNeverLeadsOutOfTheWorkspace(t *testing.T) {
+func TestParsePath_RefusesPathsOutsideTheWorkspace(t *testing.T) {
 	for name, test := range map[string]struct{ text, reason string }{
 		"empty":             {"", "is empty"},
 		"absolute":          {"/etc/passwd", "is absolute"},
@@ -55,7 +55,7 @@ func TestParsePath_LeavesOutSegmentsThatMeanNothing(t *testing.T) {
 	}
 }
 
-func TestAPathIsMadeOfSegments(t *testing.T) {
+func TestPathOf_JoinsSegments(t *testing.T) {
 	p, err := workspace.PathOf("project", "src", "cart.py")
 	if err != nil {
 		t.Fatal(err)
@@ -79,7 +79,7 @@ func TestAPathIsMadeOfSegments(t *testing.T) {
 	}
 }
 
-func TestPathsAreInTheOrderOfTheirSegments(t *testing.T) {
+func TestPath_CompareOrdersBySegments(t *testing.T) {
 	want := []string{"a", "a/b", "a/b/c", "a/c", "a!", "a.go", "a0", "b", "\xff"}
 	got := slices.Clone(want)
 	slices.Reverse(got)

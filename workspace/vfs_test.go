@@ -23,7 +23,7 @@ func fileTable(v workspace.VirtualFileSystem) []string {
 	return lines
 }
 
-func TestTheViewOfASessionFollowsItsEvents(t *testing.T) {
+func TestVirtualFileSystem_FollowsTheEventsOfASession(t *testing.T) {
 	ctx, s := t.Context(), session.New(nil)
 	if err := session.Seed(ctx, s, workspace.VirtualFileSystem{}); err != nil {
 		t.Fatal(err)
@@ -61,7 +61,7 @@ func TestTheViewOfASessionFollowsItsEvents(t *testing.T) {
 	}
 }
 
-func TestARollbackOfTheSessionTakesTheViewBack(t *testing.T) {
+func TestVirtualFileSystem_IsRolledBackWithTheSession(t *testing.T) {
 	ctx, s := t.Context(), session.New(nil)
 	workspace.RegisterFiles(s)
 	write := func(path, hash string) {
@@ -83,7 +83,7 @@ func TestARollbackOfTheSessionTakesTheViewBack(t *testing.T) {
 	}
 }
 
-func TestAViewSurvivesAStoreByteForByte(t *testing.T) {
+func TestVirtualFileSystem_SurvivesAStoreByteForByte(t *testing.T) {
 	file := t.TempDir() + "/session"
 	s := reopen(t, file)
 	workspace.RegisterFiles(s)

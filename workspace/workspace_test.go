@@ -80,7 +80,7 @@ func tree(t testing.TB, dir string) []string {
 	return found
 }
 
-func TestMountsAreCopiedToWhereTheyBelong(t *testing.T) {
+func TestOpen_CopiesEachMountToItsPath(t *testing.T) {
 	dir := host(t, "project/main.go", "project/src/a.go", "project/vendor/x.go", "notes.txt", "data/deep/1.csv")
 	must(t, os.Symlink("data", filepath.Join(dir, "today")))
 	w := opened(t, Options{
@@ -122,7 +122,7 @@ func TestMountsAreCopiedToWhereTheyBelong(t *testing.T) {
 	}
 }
 
-func TestAKeptWorkspaceKeepsNoCheckpoints(t *testing.T) {
+func TestWorkspace_KeepOnCloseRemovesCheckpoints(t *testing.T) {
 	temp := t.TempDir()
 	w, err := Open(t.Context(), &Options{TempDir: temp, KeepOnClose: true})
 	must(t, err)
@@ -151,7 +151,7 @@ func TestOpen_RemovesWorkspacesUnderTheFormerPrefix(t *testing.T) {
 	}
 }
 
-func TestAWorkspaceIsAPrivateFolderThatCloseRemoves(t *testing.T) {
+func TestWorkspace_IsAPrivateFolderThatCloseRemoves(t *testing.T) {
 	for _, c := range []struct {
 		name, prefix, want string
 		keep               bool
@@ -184,7 +184,7 @@ func TestAWorkspaceIsAPrivateFolderThatCloseRemoves(t *testing.T) {
 	}
 }
 
-func TestClosingAFolderThatIsGoneIsHarmless(t *testing.T) {
+func TestClose_MissingFolderIsNoError(t *testing.T) {
 	w := opened(t, Options{})
 	must(t, os.RemoveAll(w.Root()))
 	if err := w.Close(); err != nil {
@@ -192,7 +192,7 @@ func TestClosingAFolderThatIsGoneIsHarmless(t *testing.T) {
 	}
 }
 
-func TestAForgottenWorkspaceIsRemoved(t *testing.T) {
+func TestWorkspace_UnreachableWorkspaceIsRemoved(t *testing.T) {
 	temp := t.TempDir()
 	root := func() string {
 		w, err := Open(t.Context(), &Options{TempDir: temp})
@@ -212,7 +212,7 @@ func TestAForgottenWorkspaceIsRemoved(t *testing.T) {
 	t.Error("the folder is still there")
 }
 
-func TestAWorkspaceRemembersWhatWasMounted(t *testing.T) {
+func TestWorkspace_BaseHasTheMountedFiles(t *testing.T) {
 	dir := host(t, "a.txt", "d/b.txt")
 	temp := t.TempDir()
 	w, err := Open(t.Context(), &Options{TempDir: temp, AllowedHostRoots: []string{dir}, Mounts: []HostMount{{HostPath: dir, MountPath: "m"}}})
@@ -244,13 +244,13 @@ func TestAWorkspaceRemembersWhatWasMounted(t *testing.T) {
 	}
 }
 
-func TestAWorkspaceWithoutCheckpointsHasNone(t *testing.T) {
+func TestWorkspace_WithoutCheckpointsHasNoTree(t *testing.T) {
 	if w := opened(t, Options{}); w.Tree() != nil || w.Base() != nil {
 		t.Errorf("it has %v and %v", w.Tree(), w.Base())
 	}
 }
 
-func TestAWorkspaceThatSomebodyHasIsNotRemoved(t *testing.T) {
+func TestWorkspace_ReachableWorkspaceIsNotRemoved(t *testing.T) {
 	w := opened(t, Options{})
 	for range 3 {
 		runtime.GC()
@@ -293,7 +293,7 @@ func TestWorkspace_AttachmentIsClosedOnce(t *testing.T) {
 	}
 }
 
-func TestTheSessionIsToldOfTheWorkspace(t *testing.T) {
+func TestOpen_DispatchesARecordToTheSession(t *testing.T) {
 	dir := host(t, "a.txt")
 	s := session.New(&session.Options{ID: "session-1"})
 	before := time.Now().Add(-time.Second)
@@ -321,7 +321,7 @@ func TestTheSessionIsToldOfTheWorkspace(t *testing.T) {
 	}
 }
 
-func TestOpeningLeavesNothingBehindWhenItFails(t *testing.T) {
+func TestOpen_FailureLeavesNothingBehind(t *testing.T) {
 	dir := host(t, "good/a.txt", "good/b.txt", "large", "bad/")
 	must(t, os.Symlink("/etc", filepath.Join(dir, "bad/link")))
 	closed := session.New(nil)
@@ -373,7 +373,7 @@ func TestOpeningLeavesNothingBehindWhenItFails(t *testing.T) {
 }
 
 // Sessions run code of the program's, which may end the goroutine, as a test does that fails.
-func TestOpeningLeavesNothingBehindWhenItNeverReturns(t *testing.T) {
+func TestOpen_GoexitLeavesNothingBehind(t *testing.T) {
 	temp := t.TempDir()
 	s := session.New(nil)
 	session.Reduce(s, func(n int, _ Record) int { runtime.Goexit(); return n })
@@ -391,7 +391,7 @@ func TestOpeningLeavesNothingBehindWhenItNeverReturns(t *testing.T) {
 	}
 }
 
-func TestTheMountsOfAWorkspaceAreItsOwn(t *testing.T) {
+func TestWorkspace_CopiesItsMounts(t *testing.T) {
 	dir := host(t, "a.txt")
 	m := HostMount{HostPath: dir, MountPath: "m", Include: []string{"a*"}, Exclude: []string{"b"}, MaxBytes: new(int64(100))}
 	w := opened(t, Options{AllowedHostRoots: []string{dir}, Mounts: []HostMount{m}})
@@ -402,7 +402,7 @@ func TestTheMountsOfAWorkspaceAreItsOwn(t *testing.T) {
 	}
 }
 
-func TestTheFingerprintHasEveryFieldOfTheMounts(t *testing.T) {
+func TestFingerprint_CoversEveryFieldOfTheMounts(t *testing.T) {
 	plain := HostMount{HostPath: "a", MountPath: "b", Include: []string{"c"}, Exclude: []string{"d"}, MaxBytes: new(int64(1)), FollowSymlinks: true}
 	change := func(f func(m *HostMount)) []HostMount {
 		m := plain
@@ -437,7 +437,7 @@ func TestTheFingerprintHasEveryFieldOfTheMounts(t *testing.T) {
 	}
 }
 
-func TestAToolFindsTheWorkspaceInItsContext(t *testing.T) {
+func TestFrom_FindsTheWorkspaceInTheContext(t *testing.T) {
 	w := opened(t, Options{})
 	if _, ok := From(t.Context()); ok {
 		t.Error("there is one where none was put")
@@ -447,7 +447,7 @@ func TestAToolFindsTheWorkspaceInItsContext(t *testing.T) {
 	}
 }
 
-func TestPreviewsBelongToWhoAsks(t *testing.T) {
+func TestPreviews_ReturnsACopy(t *testing.T) {
 	dir := host(t, "a.txt")
 	w := opened(t, Options{AllowAnyRoot: true, Mounts: []HostMount{{HostPath: dir, MountPath: "m"}}})
 	w.Previews()[0].Entries[0] = "changed"

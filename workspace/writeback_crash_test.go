@@ -25,8 +25,8 @@ import (
 
 const crashEnv = "DROVER_TEST_WRITE_BACK"
 
-// TestTheChildOfACrash is no test but the process that is killed. It writes two mounts back.
-func TestTheChildOfACrash(t *testing.T) {
+// TestChild_WriteBackCrash is no test but the process that is killed. It writes two mounts back.
+func TestChild_WriteBackCrash(t *testing.T) {
 	dir := os.Getenv(crashEnv)
 	if dir == "" {
 		t.Skip("only for the tests of crashes")
@@ -66,7 +66,7 @@ func crashOptions(dir string) *workspace.Options {
 // crash runs the child until the point, or for the time after it is ready, and reports whether it was done.
 func crash(t *testing.T, dir, point string, after time.Duration) bool {
 	t.Helper()
-	child := exec.Command(os.Args[0], "-test.run=^TestTheChildOfACrash$", "-test.v")
+	child := exec.Command(os.Args[0], "-test.run=^TestChild_WriteBackCrash$", "-test.v")
 	child.Env = append(os.Environ(), crashEnv+"="+dir+"|"+point)
 	out, err := child.StdoutPipe()
 	must(t, err)
@@ -137,7 +137,7 @@ func checkCrash(t *testing.T, dir string, before, after map[string]string) {
 	}
 }
 
-func TestAWriteBackThatIsKilledAtAPointCountsWhollyOrNotAtAll(t *testing.T) {
+func TestWriteBack_KilledAtEachPointIsAtomic(t *testing.T) {
 	for point, committed := range map[string]bool{
 		"before 0": false, "before 1": false, "applied": false, "committed": true, "ended 0": true, "ended 1": true,
 	} {
@@ -154,7 +154,7 @@ func TestAWriteBackThatIsKilledAtAPointCountsWhollyOrNotAtAll(t *testing.T) {
 	}
 }
 
-func TestAWriteBackThatIsKilledAtAnyTimeLosesNothing(t *testing.T) {
+func TestWriteBack_KilledAtAnyTimeLosesNothing(t *testing.T) {
 	killed := 0
 	for range testkit.Size(8, 200) {
 		dir, before, after := plantForCrash(t)
@@ -167,7 +167,7 @@ func TestAWriteBackThatIsKilledAtAnyTimeLosesNothing(t *testing.T) {
 	t.Logf("%d were killed before their end", killed)
 }
 
-func TestTheNextWriteBackEndsWhatWasCutShort(t *testing.T) {
+func TestWriteBack_RecoversAnInterruptedWriteBack(t *testing.T) {
 	dir, before, _ := plantForCrash(t)
 	crash(t, dir, "before 1", 0)
 	w, err := workspace.Open(t.Context(), crashOptions(dir))
@@ -193,7 +193,7 @@ func TestTheNextWriteBackEndsWhatWasCutShort(t *testing.T) {
 }
 
 // What lies below a folder is a part of what was cut short there.
-func TestAWriteBackBelowOneThatWasCutShortEndsIt(t *testing.T) {
+func TestWriteBack_RecoversAnInterruptedWriteBackOfAParentFolder(t *testing.T) {
 	dir, before, _ := plantForCrash(t)
 	plant(t, dir, map[string]string{"two/sub/x": "1"})
 	before["two/sub/"], before["two/sub/x"] = "0755", "0644 1"

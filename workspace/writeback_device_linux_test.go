@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-func TestADeviceIsNeverWrittenBack(t *testing.T) {
+func TestWriteBack_DeviceIsSkipped(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("only root can make devices: run as root")
 	}

@@ -50,7 +50,7 @@ func ExampleSync() {
 		AllowedHostRoots: []string{host},
 	})
 	if err != nil {
-		fmt.Println(advice.Text(err))
+		fmt.Println(err)
 		return
 	}
 	defer w.Close()
@@ -58,7 +58,7 @@ func ExampleSync() {
 
 	synced, err := workspace.Sync(ctx, s, w)
 	if err != nil {
-		fmt.Println(advice.Text(err))
+		fmt.Println(err)
 		return
 	}
 	fmt.Printf("Synced %d files\n", synced.Count)
@@ -83,18 +83,18 @@ func ExampleModified() {
 		AllowedHostRoots: []string{host},
 	})
 	if err != nil {
-		fmt.Println(advice.Text(err))
+		fmt.Println(err)
 		return
 	}
 	defer w.Close()
 	agentWorks(w.Root())
 	if _, err := workspace.Sync(ctx, s, w); err != nil {
-		fmt.Println(advice.Text(err))
+		fmt.Println(err)
 		return
 	}
 	files, _, err := workspace.Modified(s, w)
 	if err != nil {
-		fmt.Println(advice.Text(err))
+		fmt.Println(err)
 		return
 	}
 	for _, f := range files {
@@ -105,7 +105,7 @@ func ExampleModified() {
 	defer os.RemoveAll(state)
 	done, err := w.WriteBack(ctx, &workspace.WriteBackOptions{Dir: filepath.Join(host, "out"), State: state})
 	if err != nil {
-		fmt.Println(advice.Text(err))
+		fmt.Println(err)
 		return
 	}
 	for _, file := range done.Written {
@@ -129,7 +129,7 @@ func ExampleWorkspace_WriteBack() {
 		AllowedHostRoots: []string{host},
 	})
 	if err != nil {
-		fmt.Println(advice.Text(err))
+		fmt.Println(err)
 		return
 	}
 	defer w.Close()

@@ -119,7 +119,7 @@ func init() {
 }
 
 // It is the host's path that counts: a mount may come from the middle of a repository.
-func TestAMountFromWithinARepositoryIsNotWrittenToEither(t *testing.T) {
+func TestWriteBack_MountInsideARepositoryIsNotWritten(t *testing.T) {
 	repo := t.TempDir()
 	plant(t, repo, map[string]string{".git/hooks/x": "1", ".git/config": "1", "data/x": "1"})
 	before := harvest(t, repo)
@@ -149,7 +149,7 @@ func TestAMountFromWithinARepositoryIsNotWrittenToEither(t *testing.T) {
 	}
 }
 
-func TestAnExportHasNoRepositoryUnlessAskedFor(t *testing.T) {
+func TestWriteBack_ExportOmitsTheRepositoryByDefault(t *testing.T) {
 	host, out := t.TempDir(), filepath.Join(t.TempDir(), "out")
 	w := openOn(t, host, nil)
 	plant(t, w.Root(), map[string]string{"p/.git/config": "1", "p/a": "1", "new/.git/config": "1"})

@@ -89,7 +89,7 @@ func (s *scribbled) writeBack(t *testing.T) (workspace.WriteBackResult, error) {
 	return done, err
 }
 
-func TestAfterAWriteBackTheHostIsWhatTheWorkspaceIs(t *testing.T) {
+func TestWriteBack_HostEqualsTheWorkspace(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		s := newScribbled(t, r, 0)
 		defer s.w.Close()
@@ -108,7 +108,7 @@ func TestAfterAWriteBackTheHostIsWhatTheWorkspaceIs(t *testing.T) {
 	})
 }
 
-func TestAWriteBackMergesWithTheHostOrLeavesItAlone(t *testing.T) {
+func TestWriteBack_MergesOrLeavesTheHostUntouched(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		s := newScribbled(t, r, 4)
 		defer s.w.Close()

@@ -31,7 +31,7 @@ func swap(dir, elsewhere string, stop <-chan struct{}) {
 	}
 }
 
-func TestAFolderThatIsExchangedForALinkLeadsNobodyOut(t *testing.T) {
+func TestWriteBack_FolderExchangedForALinkDoesNotEscape(t *testing.T) {
 	for name, inside := range map[string]func(host, root string) string{
 		"on the host":      func(host, _ string) string { return filepath.Join(host, "d") },
 		"in the workspace": func(_, root string) string { return filepath.Join(root, "p", "d") },

@@ -12,7 +12,7 @@ import (
 )
 
 // The time of a bubble is long ago, so that every file is from the future.
-func TestAFileFromTheFutureIsNotTakenForOneThatIsBeingWritten(t *testing.T) {
+func TestWriteBack_FileWithAFutureTimeIsStable(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "a"), []byte("x"), 0o644); err != nil {
 		t.Fatal(err)

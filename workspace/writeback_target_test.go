@@ -15,7 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestEachMountGoesBackToWhereItCameFrom(t *testing.T) {
+func TestWriteBack_EachMountReturnsToItsSource(t *testing.T) {
 	host, state := t.TempDir(), t.TempDir()
 	plant(t, host, map[string]string{"src/a": "1", "tests/a": "1", "one.txt": "1", "beside.txt": "1"})
 	must(t, os.Chtimes(filepath.Join(host, "src/a"), time.Unix(1000, 0), time.Unix(1000, 0)))
@@ -62,7 +62,7 @@ func TestEachMountGoesBackToWhereItCameFrom(t *testing.T) {
 	}
 }
 
-func TestAConflictInOneMountStopsAllMounts(t *testing.T) {
+func TestWriteBack_ConflictInOneMountStopsAllMounts(t *testing.T) {
 	one, two := t.TempDir(), t.TempDir()
 	plant(t, one, map[string]string{"a": "1"})
 	plant(t, two, map[string]string{"b": "1"})
@@ -81,7 +81,7 @@ func TestAConflictInOneMountStopsAllMounts(t *testing.T) {
 	}
 }
 
-func TestTwoMountsOfOneFolderCannotWriteTheSameFile(t *testing.T) {
+func TestWriteBack_TwoMountsOfOneFolderCannotWriteTheSameFile(t *testing.T) {
 	host := t.TempDir()
 	plant(t, host, map[string]string{"a": "1", "b": "1"})
 	w := openOn(t, host, func(o *workspace.Options) {
@@ -98,7 +98,7 @@ func TestTwoMountsOfOneFolderCannotWriteTheSameFile(t *testing.T) {
 	}
 }
 
-func TestASingleFileThatBecameAFolderStaysBehind(t *testing.T) {
+func TestWriteBack_MountedFileThatBecameAFolderIsSkipped(t *testing.T) {
 	host := t.TempDir()
 	plant(t, host, map[string]string{"a": "1"})
 	w := openOn(t, filepath.Join(host, "a"), nil)
@@ -113,7 +113,7 @@ func TestASingleFileThatBecameAFolderStaysBehind(t *testing.T) {
 	}
 }
 
-func TestWritingToAFolder(t *testing.T) {
+func TestWriteBack_ToAFolder(t *testing.T) {
 	changed := func(t *testing.T) *workspace.Workspace {
 		host := t.TempDir()
 		plant(t, host, map[string]string{"a": "1", "same": "1", "gone": "1", "d/x": "1"})
@@ -163,7 +163,7 @@ func TestWritingToAFolder(t *testing.T) {
 	}
 }
 
-func TestWriteBackKeepsToTheAllowedRoots(t *testing.T) {
+func TestWriteBack_StaysInTheAllowedRoots(t *testing.T) {
 	allowed, outside := t.TempDir(), t.TempDir()
 	plant(t, allowed, map[string]string{"m/a": "1"})
 	must(t, os.Symlink(outside, filepath.Join(allowed, "out")))
@@ -197,7 +197,7 @@ func TestWriteBackKeepsToTheAllowedRoots(t *testing.T) {
 	}
 }
 
-func TestAMountThatIsGoneFromTheHostIsAConflict(t *testing.T) {
+func TestWriteBack_MountDeletedOnTheHostIsAConflict(t *testing.T) {
 	host := filepath.Join(t.TempDir(), "host")
 	plant(t, host, map[string]string{"a": "1"})
 	w := openOn(t, host, nil)
@@ -211,7 +211,7 @@ func TestAMountThatIsGoneFromTheHostIsAConflict(t *testing.T) {
 	}
 }
 
-func TestJournalsAreNeverWhereAnAgentsFilesGo(t *testing.T) {
+func TestWriteBack_StateInsideAMountIsRefused(t *testing.T) {
 	host := t.TempDir()
 	plant(t, host, map[string]string{"a": "1", "state/": ""})
 	w := openOn(t, host, nil)
@@ -226,14 +226,14 @@ func TestJournalsAreNeverWhereAnAgentsFilesGo(t *testing.T) {
 	}
 }
 
-func TestAWrongGlobIsAnError(t *testing.T) {
+func TestWriteBack_InvalidGlobIsAnError(t *testing.T) {
 	w := openOn(t, t.TempDir(), nil)
 	if _, err := w.WriteBack(t.Context(), &workspace.WriteBackOptions{Only: []string{"a["}, State: t.TempDir()}); err == nil {
 		t.Error("the glob a[ was taken")
 	}
 }
 
-func TestWritingBackAgainGoesOnFromWhatWasWritten(t *testing.T) {
+func TestWriteBack_SecondCallContinuesFromTheFirst(t *testing.T) {
 	host := t.TempDir()
 	plant(t, host, map[string]string{"a": "1", "b": "1", "gone": "1"})
 	w := openOn(t, host, nil)
@@ -260,7 +260,7 @@ func TestWritingBackAgainGoesOnFromWhatWasWritten(t *testing.T) {
 	}
 }
 
-func TestAFolderThatOneMountTakesAwayIsNotWrittenToByAnother(t *testing.T) {
+func TestWriteBack_FolderRemovedByOneMountIsNotWrittenByAnother(t *testing.T) {
 	host := t.TempDir()
 	plant(t, host, map[string]string{"sub/x": "1"})
 	before := harvest(t, host)
@@ -282,7 +282,7 @@ func TestAFolderThatOneMountTakesAwayIsNotWrittenToByAnother(t *testing.T) {
 }
 
 // What went one way is not what was mounted the other way, and is not written over again and again.
-func TestTwoMountsOfOneFolderDoNotTakeTurns(t *testing.T) {
+func TestWriteBack_TwoMountsOfOneFolderDoNotOverwriteEachOther(t *testing.T) {
 	host, state := t.TempDir(), t.TempDir()
 	plant(t, host, map[string]string{"x": "1"})
 	w := openOn(t, host, func(o *workspace.Options) {
@@ -304,7 +304,7 @@ func TestTwoMountsOfOneFolderDoNotTakeTurns(t *testing.T) {
 	}
 }
 
-func TestADryRunLeavesTheFolderOfJournalsAsItIs(t *testing.T) {
+func TestWriteBack_DryRunLeavesTheStateFolderUnchanged(t *testing.T) {
 	host, state := t.TempDir(), t.TempDir()
 	plant(t, host, map[string]string{"x": "1"})
 	w := openOn(t, host, nil)
@@ -317,7 +317,7 @@ func TestADryRunLeavesTheFolderOfJournalsAsItIs(t *testing.T) {
 }
 
 // A result is shown on a terminal, and an agent chooses names.
-func TestNamesCannotActOnATerminal(t *testing.T) {
+func TestWriteBackResult_StringEscapesControlCharacters(t *testing.T) {
 	r := workspace.WriteBackResult{
 		Written:   []workspace.HostPath{{Path: "a\x1b[2J", Host: "/h/a\x1b[2J"}},
 		Deleted:   []workspace.HostPath{{Path: "b\nwritten c", Host: "/h/b\n"}},

@@ -356,13 +356,13 @@ var writeBackCases = map[string]writeBackCase{
 	},
 }
 
-func TestWriteBack(t *testing.T) {
+func TestWriteBack_Cases(t *testing.T) {
 	for name, c := range writeBackCases {
 		t.Run(name, func(t *testing.T) { c.run(t) })
 	}
 }
 
-func TestTheHostsSideOfAForcedConflictIsKeptAside(t *testing.T) {
+func TestWriteBack_ForceKeepsTheHostSideOfAConflict(t *testing.T) {
 	host, state := t.TempDir(), t.TempDir()
 	plant(t, host, map[string]string{"d/a": "mounted", "b": "mounted"})
 	w := openOn(t, host, nil)
@@ -402,7 +402,7 @@ func TestTheHostsSideOfAForcedConflictIsKeptAside(t *testing.T) {
 }
 
 // What was written is told also if something of ours cannot be removed after that.
-func TestAWriteBackThatCannotTidyUpSaysWhatItWrote(t *testing.T) {
+func TestWriteBack_FailedCleanupStillReturnsTheResult(t *testing.T) {
 	host, state := t.TempDir(), t.TempDir()
 	plant(t, host, map[string]string{"a": "1"})
 	w := openOn(t, host, nil)

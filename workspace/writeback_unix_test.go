@@ -73,7 +73,7 @@ func listen(t *testing.T, at string) {
 	t.Cleanup(func() { _ = l.Close() })
 }
 
-func TestWhatTheHostDoesAtTheLastMomentUndoesAllMounts(t *testing.T) {
+func TestWriteBack_LateHostChangeUndoesAllMounts(t *testing.T) {
 	for _, point := range []string{"before 0", "before 1"} {
 		t.Run(point, func(t *testing.T) {
 			one, two, state := t.TempDir(), t.TempDir(), t.TempDir()
@@ -105,7 +105,7 @@ func TestWhatTheHostDoesAtTheLastMomentUndoesAllMounts(t *testing.T) {
 	}
 }
 
-func TestJournalsMayBeOnAnotherFileSystem(t *testing.T) {
+func TestWriteBack_JournalsOnAnotherFileSystem(t *testing.T) {
 	state, err := os.MkdirTemp("/dev/shm", "drover-test-")
 	if err != nil {
 		t.Skip("there is no other file system: ", err)

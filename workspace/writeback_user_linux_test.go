@@ -17,11 +17,11 @@ import (
 	"github.com/drover-agents/drover/workspace"
 )
 
-func TestAnOrdinaryUserWritesBackTheSameWay(t *testing.T) {
-	testkit.RerunAsUser(t, "/bin/true", "^(TestWriteBack|TestAFolderThatCannotBeWrittenTo.*|TestEachMount.*)$")
+func TestWriteBack_AsAnOrdinaryUser(t *testing.T) {
+	testkit.RerunAsUser(t, "/bin/true", "^TestWriteBack_(Cases|UnwritableFolder.*|EachMount.*)$")
 }
 
-func TestAFolderThatCannotBeWrittenToIsNamedAndNothingIsChanged(t *testing.T) {
+func TestWriteBack_UnwritableFolderIsNamedAndNothingChanges(t *testing.T) {
 	if os.Getuid() == 0 {
 		t.Skip("root may write everywhere")
 	}
@@ -44,7 +44,7 @@ func TestAFolderThatCannotBeWrittenToIsNamedAndNothingIsChanged(t *testing.T) {
 	}
 }
 
-func TestJournalsOfOthersAreNotObeyed(t *testing.T) {
+func TestWriteBack_StateThatOthersCanWriteIsRefused(t *testing.T) {
 	host := t.TempDir()
 	plant(t, host, map[string]string{"x": "1"})
 	w := openOn(t, host, nil)

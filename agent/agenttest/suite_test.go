@@ -25,7 +25,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var missing = agent.Readiness{State: agent.StateMissing, Detail: "it is not in PATH", Repair: "install it"}
 
-func TestAScriptedAdapterIsAnAdapter(t *testing.T) {
+func TestAdapter_ScriptedPassesTheSuite(t *testing.T) {
 	TestAdapter(t, Subject{
 		New: func(*testing.T) agent.Adapter {
 			return New(Emit(event.Text{Content: "a"}), UseTool(event.ToolCall{ID: "b", Name: "Bash"}, "ok"), Done("token"))
@@ -118,7 +118,7 @@ func decideQuietly(r *Run, c event.ToolCall) (d event.Decision) {
 }
 
 // The suite must be able to find fault.
-func TestTheSuiteFindsFault(t *testing.T) {
+func TestSuite_FindsEachFault(t *testing.T) {
 	hello := Emit(event.Text{Content: "a"})
 	unnamed := func(a agent.Adapter) agent.Adapter { return renamed{a, ""} }
 	isDeaf := func(a agent.Adapter) agent.Adapter { return deaf{a} }
@@ -225,7 +225,7 @@ func collectRun(ctx context.Context, a *Adapter, req agent.Request) (kinds []eve
 	return kinds, nil
 }
 
-func TestAScriptStopsWhenTheContextEnds(t *testing.T) {
+func TestScript_StopsWhenTheContextEnds(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	stop := func(*Run) { cancel() }
 	kinds, err := collectRun(ctx, New(stop, Emit(event.Text{}), Done("")), agent.Request{})
@@ -235,7 +235,7 @@ func TestAScriptStopsWhenTheContextEnds(t *testing.T) {
 }
 
 // A denied call says so in its result; without a host every call is allowed.
-func TestUseToolFollowsTheHost(t *testing.T) {
+func TestUseTool_FollowsTheHost(t *testing.T) {
 	call := event.ToolCall{ID: "a", Name: "Bash"}
 	for _, c := range []struct {
 		host agent.Host

@@ -18,7 +18,7 @@ import (
 )
 
 // Whatever keeps a call from running is a denial: the answer itself, an error, a panic.
-func TestDenialsAreObserved(t *testing.T) {
+func TestObserve_Denials(t *testing.T) {
 	blocked := claude.AllowTool()
 	blocked.Decision = claude.DecisionBlock
 	later := claude.DenyTool("no")
@@ -53,7 +53,7 @@ func TestDenialsAreObserved(t *testing.T) {
 	}
 }
 
-func TestAnswersToTheCLIsQuestionsAreObserved(t *testing.T) {
+func TestObserve_AnswersToPermissionQuestions(t *testing.T) {
 	for name, x := range map[string]struct {
 		answer func() (claude.PermissionResult, error)
 		denied bool
@@ -83,7 +83,7 @@ func TestAnswersToTheCLIsQuestionsAreObserved(t *testing.T) {
 }
 
 // The mode is left alone wherever the CLI takes it.
-func TestBypassIsAvoidedOnlyForRootOutsideOfASandbox(t *testing.T) {
+func TestPermissionMode_BypassIsAvoidedOnlyForRootOutsideOfASandbox(t *testing.T) {
 	root := os.Geteuid() == 0
 	all := &gate.Permissions{FileWrite: gate.LevelAllow, ShellExecute: gate.LevelAllow, NetworkAccess: gate.LevelAllow}
 	for name, x := range map[string]struct {
@@ -122,7 +122,7 @@ func TestBind_HostThatEmbedsAnEngineIsAGate(t *testing.T) {
 }
 
 // A host that cannot be enforced is refused: the CLI would not call its hook.
-func TestAHostThatCannotBeEnforcedIsRefused(t *testing.T) {
+func TestBind_RefusesAHostThatCannotBeEnforced(t *testing.T) {
 	base := &claude.Options{Settings: []byte(`{"disableAllHooks":true}`)}
 	for name, host := range map[string]agent.Host{
 		"a gate":    gate.NewEngine(gate.Must(gate.KnowsAgent(catalogue.Tools())), nil),
@@ -136,7 +136,7 @@ func TestAHostThatCannotBeEnforcedIsRefused(t *testing.T) {
 }
 
 // A hook of the base that rewrites a call does not go around the host.
-func TestAHostDecidesAboutRewrittenCalls(t *testing.T) {
+func TestHost_DecidesAboutRewrittenCalls(t *testing.T) {
 	base := &claude.Options{Hooks: []claude.Hook{claude.On("", func(context.Context, *claude.PreToolUseInput) (*claude.PreToolUseOutput, error) {
 		return claude.RewriteTool(map[string]string{"path": "secret"}), nil
 	})}}

@@ -47,7 +47,7 @@ func Example_bot() {
 	fmt.Println(done.Status, done.Result, err)
 }
 
-func TestTheBotWritesBelowDocsAndDoesNothingElse(t *testing.T) {
+func TestBotExample_WritesOnlyBelowDocs(t *testing.T) {
 	cli := claudetest.CLI(t)
 	other, err := claude.NewTool("act", "Acts.", func(context.Context, struct{}) (claude.ToolResult, error) {
 		return claude.TextResult("acted"), nil

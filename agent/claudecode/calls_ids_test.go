@@ -65,7 +65,7 @@ func (f *forgetful) call(input string) {
 // With a CLI that tells no ids calls have them all the same: those of the hooks, by name and input, the first
 // for the first. Calls that were denied, here or by the CLI, leave none behind. One that no hook has seen has
 // none, and is decided when it comes.
-func TestCallsHaveTheirIdsAlsoIfTheCLITellsNone(t *testing.T) {
+func TestCalls_HaveIDsWithACLIThatSendsNone(t *testing.T) {
 	script := claudetest.ScriptCLI(t, func(s *claudetest.ScriptSession) {
 		f := &forgetful{ScriptSession: s}
 		f.initialize()

@@ -60,7 +60,7 @@ func toolCall(id, input string) string {
 }
 
 // A call that the hook has allowed is not decided a second time; each run of it needs a decision.
-func TestAnAllowedCallRunsOnce(t *testing.T) {
+func TestOwnCalls_AnAllowedCallRunsOnce(t *testing.T) {
 	host := &decidingHost{}
 	o, call, ran := deskOf(t, host)
 	in := &claude.PreToolUseInput{ToolName: "mcp__my_desk__save", ToolInput: json.RawMessage(`{"a":1,"b":"good"}`)}
@@ -79,7 +79,7 @@ func TestAnAllowedCallRunsOnce(t *testing.T) {
 }
 
 // What nobody has allowed does not run because a message says so, however it is spelled.
-func TestACallThatNobodyAllowedIsDecided(t *testing.T) {
+func TestOwnCalls_UnapprovedCallIsDecided(t *testing.T) {
 	for name, c := range map[string]struct {
 		message, want string
 		ran           int

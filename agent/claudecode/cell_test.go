@@ -103,7 +103,7 @@ func TestStart_LimitOfTheCellIsTheError(t *testing.T) {
 
 // The events of the cell are part of the run: its protection right after the beginning, each model call with its
 // price, and the gateway's own count at the end, which is the CLI's.
-func TestARunTellsOfItsCell(t *testing.T) {
+func TestCell_EventsArePartOfTheRun(t *testing.T) {
 	cli := claudetest.CLI(t)
 	cost := script.Usage{Input: 1000, Output: 200, CacheRead: 5000}
 	model := claudetest.NewModel(t, script.Reply(bash("id -u; pwd")).Metered(cost), script.Text("Done.").Metered(cost))
@@ -137,7 +137,7 @@ func TestARunTellsOfItsCell(t *testing.T) {
 }
 
 // A budget ends the run in the middle of its turn, whichever limit it is.
-func TestABudgetEndsARunInTheMiddleOfItsTurn(t *testing.T) {
+func TestBudget_EndsARunInTheMiddleOfItsTurn(t *testing.T) {
 	for name, x := range map[string]struct {
 		budget guard.Budget
 		time   time.Duration
@@ -201,7 +201,7 @@ func TestCell_HomeIsPopulatedBeforeTheStart(t *testing.T) {
 
 // A conversation goes on in another cell, with a home of its own, which has the same skills. What is laid
 // out of the conversation is in that home, and goes with it.
-func TestAConversationGoesOnInAnotherCell(t *testing.T) {
+func TestResume_InAnotherCell(t *testing.T) {
 	cli := claudetest.CLI(t)
 	model := claudetest.NewModel(t, script.Text("Noted."), script.Call("Skill", script.Input{"skill": "greet"}), script.Text("It is 42."))
 	base := cli.Options(model)

@@ -28,7 +28,7 @@ func chest(t testing.TB, ran *[]string) *tool.Registry {
 
 // A handler of Request.Tools adds tools to it; the model calls them in its very next answer. Who decides
 // about calls decides about these too, by what the registry says of them.
-func TestToolsThatAHandlerAddsAreInTheNextRequest(t *testing.T) {
+func TestDisclosure_AddedToolsAreInTheNextRequest(t *testing.T) {
 	const look, save = "mcp__drover__look", "mcp__drover__save"
 	for name, test := range map[string]struct {
 		req      agent.Request

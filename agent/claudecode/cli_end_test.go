@@ -19,7 +19,7 @@ import (
 )
 
 // The ways in which a run ends are told apart, and a run that failed says why.
-func TestHowARunEnds(t *testing.T) {
+func TestRun_Endings(t *testing.T) {
 	step := script.Reply(bash("true")).Metered(script.Usage{Input: 100_000, Output: 10_000}).Always()
 	for name, x := range map[string]struct {
 		turn script.Turn
@@ -84,7 +84,7 @@ var moments = map[string]moment{
 
 // A run that is stopped at any moment says so in time, and leaves nothing behind; what it was about can
 // be gone on with.
-func TestARunIsStoppedAtAnyMoment(t *testing.T) {
+func TestRun_StopAtAnyMomentEndsInTime(t *testing.T) {
 	for version, newCLI := range eachCLI {
 		for name, at := range moments {
 			if version == "oldest" && at.begun != "yes" {
@@ -159,7 +159,7 @@ func stopAt(t testing.TB, runner *agent.Runner, at moment, req agent.Request) (r
 	}
 }
 
-func TestADeadlineStopsARun(t *testing.T) {
+func TestDeadline_StopsARun(t *testing.T) {
 	cli := claudetest.CLI(t)
 	base := cli.Options(claudetest.NewModel(t, script.Hang().Always()))
 	ctx, cancel := context.WithTimeout(t.Context(), 1500*time.Millisecond)
@@ -171,7 +171,7 @@ func TestADeadlineStopsARun(t *testing.T) {
 }
 
 // The CLI is gone when the loop ends, wherever one leaves it: claudetest looks for what is left.
-func TestLeavingTheLoopEndsEverything(t *testing.T) {
+func TestRun_LeavingTheLoopEndsTheCLI(t *testing.T) {
 	for _, kind := range []event.Kind{event.KindInit, event.KindToolUse, event.KindToolResult, event.KindDone} {
 		t.Run(string(kind), func(t *testing.T) {
 			cli := claudetest.CLI(t)
@@ -192,7 +192,7 @@ func TestLeavingTheLoopEndsEverything(t *testing.T) {
 }
 
 // A run continues the last one, on both CLIs; a fresh one does not.
-func TestARunContinuesTheLastOne(t *testing.T) {
+func TestRun_ContinuesTheLastOne(t *testing.T) {
 	for name, newCLI := range eachCLI {
 		t.Run(name, func(t *testing.T) {
 			cli := newCLI(t)
@@ -219,7 +219,7 @@ func TestARunContinuesTheLastOne(t *testing.T) {
 }
 
 // Without a transcript there is nothing that a token could continue.
-func TestWithoutATranscriptThereIsNoToken(t *testing.T) {
+func TestResumeToken_AbsentWithoutATranscript(t *testing.T) {
 	cli := claudetest.CLI(t)
 	base := cli.Options(claudetest.NewModel(t, script.Text("Done.")))
 	base.NoPersistence = true
@@ -229,7 +229,7 @@ func TestWithoutATranscriptThereIsNoToken(t *testing.T) {
 }
 
 // The session of the token need not exist any more.
-func TestAnUnknownTokenIsRefused(t *testing.T) {
+func TestResume_UnknownTokenIsRefused(t *testing.T) {
 	for name, newCLI := range eachCLI {
 		t.Run(name, func(t *testing.T) {
 			cli := newCLI(t)

@@ -95,7 +95,7 @@ func (h *heard) hooks() *agent.Hooks {
 
 // One run with every hook, seen from the host and from the model: calls of the CLI's own tools and of ours, in
 // the main agent and in a subagent, an answer that is refused and one that is not.
-func TestEveryHookIsAskedAndTold(t *testing.T) {
+func TestHooks_EachIsCalled(t *testing.T) {
 	bothCLIs(t, func(t *testing.T, cli *claudetest.RealCLI) {
 		model := claudetest.NewModel(t,
 			script.Reply(bash("echo one")).When(mainAgent),
@@ -158,7 +158,7 @@ func TestEveryHookIsAskedAndTold(t *testing.T) {
 
 // The agent goes on as often as it is told to, also beyond the limits that the CLI has by itself, and no more
 // often than the request says.
-func TestRefusalsAreBounded(t *testing.T) {
+func TestStopping_RefusalsAreBounded(t *testing.T) {
 	bothCLIs(t, func(t *testing.T, cli *claudetest.RealCLI) {
 		t.Run("of stops", func(t *testing.T) {
 			model := claudetest.NewModel(t, script.Text("Done.").Always())
@@ -198,7 +198,7 @@ func TestRefusalsAreBounded(t *testing.T) {
 }
 
 // An agent that only talks after a refusal is kept at it until it has answered.
-func TestAnAgentThatGivesNoAnswerIsKeptAtIt(t *testing.T) {
+func TestStopping_AgentContinuesUntilItAnswers(t *testing.T) {
 	bothCLIs(t, func(t *testing.T, cli *claudetest.RealCLI) {
 		answer := script.Structured(script.Input{"n": 1})
 		model := claudetest.NewModel(t, answer, script.Text("I am done."), script.Text("Really."), answer, script.Text("Bye.").Always())
@@ -232,7 +232,7 @@ func TestAnAgentThatGivesNoAnswerIsKeptAtIt(t *testing.T) {
 
 // Hooks that fail or panic never end the run. Where they would have said no, the answer is no; all else goes on
 // as if they had said nothing. The events tell of each.
-func TestHooksThatFail(t *testing.T) {
+func TestHooks_FailureNeverEndsTheRun(t *testing.T) {
 	broken := errors.New("BROKEN-HOOK")
 	for name, fail := range map[string]func() error{
 		"with an error": func() error { return broken },
@@ -296,7 +296,7 @@ func TestHooksThatFail(t *testing.T) {
 	}
 }
 
-func TestACompactionIsTold(t *testing.T) {
+func TestCompaction_IsReported(t *testing.T) {
 	bothCLIs(t, func(t *testing.T, cli *claudetest.RealCLI) {
 		model := claudetest.NewModel(t, script.Text("A summary.").Always())
 		h := &heard{}

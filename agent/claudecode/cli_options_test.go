@@ -74,7 +74,7 @@ func TestCLAUDE006_TheRealCLITakesTheOptions(t *testing.T) {
 }
 
 // With an empty list the model has no tool at all, neither of the CLI nor of servers.
-func TestWithoutToolsTheModelHasNone(t *testing.T) {
+func TestTools_EmptyListLeavesTheModelNone(t *testing.T) {
 	cli := claudetest.CLI(t)
 	model := claudetest.NewModel(t, script.Text("Done."))
 	var ran []string
@@ -86,7 +86,7 @@ func TestWithoutToolsTheModelHasNone(t *testing.T) {
 }
 
 // A list is a boundary whatever the mode: for commands, and for tools of servers of the base.
-func TestAListOfAllowedToolsHoldsInEveryMode(t *testing.T) {
+func TestTools_AllowedListIsEnforcedInEveryMode(t *testing.T) {
 	cli := claudetest.CLI(t)
 	calls := script.Reply(bash("touch ran"), bash("git status"),
 		script.ToolCall{Name: "mcp__other__look"}, script.ToolCall{Name: "mcp__other__save"}, script.ToolCall{Name: "mcp__third__look"})
@@ -134,7 +134,7 @@ func TestAListOfAllowedToolsHoldsInEveryMode(t *testing.T) {
 
 // The tools of this program run without a question if nobody is there to decide, and else as the host
 // says. They are decided about once, at the hook.
-func TestOurToolsAreServed(t *testing.T) {
+func TestTools_OfTheProgramAreServed(t *testing.T) {
 	for name, x := range map[string]struct {
 		permissions *gate.Permissions
 		allowed     []string
@@ -163,7 +163,7 @@ func TestOurToolsAreServed(t *testing.T) {
 
 // Without isolation root may not use bypassPermissions outside of a sandbox. With a host, default does the
 // same.
-func TestRootOutsideOfASandbox(t *testing.T) {
+func TestPermissionMode_RootOutsideOfASandbox(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("this is an ordinary user, to whom the CLI gives every mode: run the tests as root")
 	}
@@ -182,7 +182,7 @@ func TestRootOutsideOfASandbox(t *testing.T) {
 }
 
 // A host that is not a gate decides too, and a call that it denies is reported as denied.
-func TestAnyHostDecides(t *testing.T) {
+func TestHost_WithoutAGateDecides(t *testing.T) {
 	cli := claudetest.CLI(t)
 	model := claudetest.NewModel(t, script.Reply(write(cli, "out.txt"), bash("touch ran.txt")), script.Text("Done.")).RequireAllUsed()
 	host := tool.DeciderFunc(func(_ context.Context, call event.ToolCall) event.Decision {

@@ -46,7 +46,7 @@ func (r *renames) rewrite(_ context.Context, call event.ToolCall) (json.RawMessa
 
 // Without a host the rules of the CLI hold for the new input, in every mode: what they allow runs with it, what
 // they deny does not run, and questions are about it.
-func TestARewriteDecidesNothing(t *testing.T) {
+func TestRewrite_DecidesNothing(t *testing.T) {
 	type outcome struct {
 		Read, Secret, Write event.ToolStatus
 		Asked               []string
@@ -109,7 +109,7 @@ func TestARewriteDecidesNothing(t *testing.T) {
 
 // A host judges the new input, and its approver is asked about the new one. An allowed call runs with it: also a
 // tool of ours, which runs only what was allowed.
-func TestAHostJudgesTheNewInput(t *testing.T) {
+func TestRewrite_HostJudgesTheNewInput(t *testing.T) {
 	bothCLIs(t, func(t *testing.T, cli *claudetest.RealCLI) {
 		cli.WriteFile(t, "two.txt", "TWO")
 		model := claudetest.NewModel(t,
@@ -160,7 +160,7 @@ func TestAHostJudgesTheNewInput(t *testing.T) {
 
 // With a workspace the transaction of a call is about the file that the new input names: what a call that fails
 // has changed there is put back.
-func TestAWorkspaceKnowsTheNewInput(t *testing.T) {
+func TestRewrite_WorkspaceRollsBackTheNewPath(t *testing.T) {
 	w := shop(t)
 	model := claudetest.NewModel(t,
 		script.Reply(bash("echo 9 > old.txt; exit 1")),
@@ -192,7 +192,7 @@ func TestAWorkspaceKnowsTheNewInput(t *testing.T) {
 }
 
 // Each prompt of a conversation has its own refusals, and an answer of its own.
-func TestEachPromptHasItsOwnRefusals(t *testing.T) {
+func TestStopping_EachPromptHasItsOwnRefusals(t *testing.T) {
 	cli := claudetest.CLI(t)
 	model := claudetest.NewModel(t, script.Structured(script.Input{"n": 1}).Always())
 	var asked []string

@@ -25,7 +25,7 @@ func delegate(background bool) script.ToolCall {
 }
 
 // What a subagent of a subagent does is told like all else, with the questions about it in their place.
-func TestTheCallsOfASubagentsSubagentAreTold(t *testing.T) {
+func TestSubagent_CallsOfANestedOneAreReported(t *testing.T) {
 	cli := claudetest.CLI(t)
 	model := claudetest.NewModel(t,
 		script.Reply(delegate(false)).When(mainAgent),
@@ -48,7 +48,7 @@ func TestTheCallsOfASubagentsSubagentAreTold(t *testing.T) {
 
 // A shell that the last run left in the background was stopped with it. The next one is told so, after
 // its init.
-func TestTheInitComesBeforeWhatTheLastRunLeft(t *testing.T) {
+func TestResume_InitComesBeforeReportsOfTheLastRun(t *testing.T) {
 	cli := claudetest.CLI(t)
 	waits := script.Input{"command": "tail -f /dev/null", "description": "Wait", "run_in_background": true}
 	base := cli.Options(claudetest.NewModel(t, script.Call("Bash", waits), script.Text("It runs."), script.Text("Done.").Always()))
@@ -63,7 +63,7 @@ func TestTheInitComesBeforeWhatTheLastRunLeft(t *testing.T) {
 }
 
 // The CLI calls a compaction that was cancelled a success.
-func TestACompactionThatIsStoppedIsInterrupted(t *testing.T) {
+func TestCompaction_StoppedIsInterrupted(t *testing.T) {
 	cli := claudetest.CLI(t)
 	model := claudetest.NewModel(t, script.Text("Hello."), script.Hang(), script.Text("Done.").Always())
 	runner := newRunner(t, cli.Options(model), nil)
@@ -89,7 +89,7 @@ func TestACompactionThatIsStoppedIsInterrupted(t *testing.T) {
 
 // The answer stands when a run is stopped after it, but what an agent in the background would still have
 // used is not in the usage.
-func TestTheUsageOfARunThatIsStoppedAfterItsAnswerIsPartial(t *testing.T) {
+func TestUsage_PartialWhenStoppedAfterTheAnswer(t *testing.T) {
 	cli := claudetest.CLI(t)
 	base := cli.Options(claudetest.NewModel(t,
 		script.Reply(delegate(true)).When(mainAgent),

@@ -186,7 +186,7 @@ func working() []script.Turn {
 	}
 }
 
-func TestEveryLineOfAConversationIsToldOnce(t *testing.T) {
+func TestTranscript_EveryLineIsReportedOnce(t *testing.T) {
 	for name, find := range map[string]func(testing.TB) *claudetest.RealCLI{"newest": claudetest.CLI, "oldest": claudetest.OldestCLI} {
 		t.Run(name, func(t *testing.T) {
 			cli, see := find(t), &witness{}
@@ -217,7 +217,7 @@ func TestEveryLineOfAConversationIsToldOnce(t *testing.T) {
 }
 
 // In a cell the files are gone with the run; a copy in a store is as good to compare with.
-func TestACellTellsWhatItsStoreGets(t *testing.T) {
+func TestTranscript_OfACellEqualsItsStore(t *testing.T) {
 	cli, store := claudetest.CLI(t), transcript.NewMemoryStore()
 	base := cli.Options(claudetest.NewModel(t, working()...))
 	base.PermissionMode, base.Store = claude.ModeBypassPermissions, store
@@ -242,7 +242,7 @@ func TestACellTellsWhatItsStoreGets(t *testing.T) {
 	}
 }
 
-func TestAConversationThatIsNotKeptIsToldToo(t *testing.T) {
+func TestTranscript_UnsavedConversationIsReported(t *testing.T) {
 	cli := claudetest.CLI(t)
 	base := cli.Options(claudetest.NewModel(t, working()...))
 	base.PermissionMode, base.NoPersistence = claude.ModeBypassPermissions, true
@@ -276,7 +276,7 @@ func breakOff(t *testing.T, end func(w *witness, cancel func())) (*witness, *tra
 	return see, got
 }
 
-func TestNothingIsLostWhenARunBreaksOff(t *testing.T) {
+func TestTranscript_InterruptedRunLosesNoLine(t *testing.T) {
 	for name, end := range map[string]func(w *witness, cancel func()){
 		"interrupted at once": func(_ *witness, cancel func()) { cancel() },
 		"interrupted later":   func(_ *witness, cancel func()) { time.AfterFunc(200*time.Millisecond, cancel) },
@@ -297,7 +297,7 @@ func TestNothingIsLostWhenARunBreaksOff(t *testing.T) {
 	}
 }
 
-func TestARunTellsNothingOfTheConversationThatItContinues(t *testing.T) {
+func TestTranscript_EarlierLinesAreNotRepeated(t *testing.T) {
 	cli := claudetest.CLI(t)
 	base := cli.Options(claudetest.NewModel(t, script.Text("One."), script.Text("Two.")))
 	runner := newRunner(t, base, nil)

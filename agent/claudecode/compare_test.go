@@ -17,7 +17,7 @@ import (
 
 // The token of the run is in the cell's environment. Who uses it beside the CLI pays from the same budget,
 // and is seen.
-func TestACommandThatCallsTheModelItselfIsSeen(t *testing.T) {
+func TestMeter_ModelCallsOfACommandAreReported(t *testing.T) {
 	const call = `at=${ANTHROPIC_BASE_URL#http://}
 exec 3<>/dev/tcp/${at%:*}/${at##*:}
 body='{"model":"claude-sonnet-4-5","max_tokens":9,"stream":true,"messages":[{"role":"user","content":"hi"}]}'

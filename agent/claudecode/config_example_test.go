@@ -23,7 +23,7 @@ func newReviewer(base *claude.Options) (*claudecode.Adapter, error) {
 func ExampleFromConfig() {
 	reviewer, err := newReviewer(nil)
 	if err != nil {
-		fmt.Println(advice.Text(err))
+		fmt.Println(err)
 		return
 	}
 	fmt.Println(reviewer.Agent())

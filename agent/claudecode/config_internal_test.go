@@ -38,7 +38,7 @@ func TestConfig_DefaultsOfRequests(t *testing.T) {
 }
 
 // The model is named as its authentication needs it, also where the machine's environment decides.
-func TestTheModelHasTheFormOfItsAuthentication(t *testing.T) {
+func TestModel_IDFollowsTheAuthentication(t *testing.T) {
 	machine := func(vars ...string) isolation.Isolation {
 		return isolation.Isolation{Host: isolation.Host{Environ: func() []string { return vars }, Home: t.TempDir()}}
 	}
@@ -99,7 +99,7 @@ func TestEffort_DefaultFollowsTheModelOfTheRequest(t *testing.T) {
 }
 
 // Only the first call of the main loop is held to the options.
-func TestAPledgeIsKeptByTheFirstCallOfTheMainLoop(t *testing.T) {
+func TestRequiredAsk_OnlyTheFirstMainCallIsChecked(t *testing.T) {
 	asked := gateway.Ask{Model: "claude-opus-4-6", Agent: gateway.MainAgent, Effort: "low", Thinking: "adaptive", Tools: 3}
 	other := func(change func(*gateway.Ask)) gateway.Ask {
 		a := asked

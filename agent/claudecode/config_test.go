@@ -40,7 +40,7 @@ func configured(t testing.TB, c claudecode.Config) *agent.Runner {
 
 // Fields whose zero value stands for something else, as the seeds have it, seen in one run of the real CLI
 // with nothing configured. Its hooks try to go on after the structured answer.
-func TestAZeroConfigHasTheDefaultsOfTheSeeds(t *testing.T) {
+func TestConfig_ZeroValueDefaults(t *testing.T) {
 	cli := claudetest.CLI(t)
 	model := claudetest.NewModel(t, script.Structured(script.Input{"colour": "red"}), script.Text("More.").Always())
 	base := cli.Options(model)
@@ -99,17 +99,17 @@ type effect struct {
 }
 
 var effects = map[string]effect{
-	"Base":           {seenIn: "TestEveryFieldOfAConfigIsAtWork"},
-	"PermissionMode": {seenIn: "TestEveryFieldOfAConfigIsAtWork"},
-	"AddDirs":        {seenIn: "TestEveryFieldOfAConfigIsAtWork"},
-	"Env":            {seenIn: "TestEveryFieldOfAConfigIsAtWork"},
+	"Base":           {seenIn: "TestConfig_EveryFieldTakesEffect"},
+	"PermissionMode": {seenIn: "TestConfig_EveryFieldTakesEffect"},
+	"AddDirs":        {seenIn: "TestConfig_EveryFieldTakesEffect"},
+	"Env":            {seenIn: "TestConfig_EveryFieldTakesEffect"},
 	"SettingSources": {refused: &claudecode.Config{SettingSources: []string{"user", "project"}}, wants: []string{"Config.SettingSources", "project", "can write"}},
-	"Sandbox":        {seenIn: "TestEveryFieldOfAConfigIsAtWork"},
-	"ShowStderr":     {seenIn: "TestStandardErrorIsShownOnRequest"},
-	"Isolation":      {seenIn: "TestEveryFieldOfAConfigIsAtWork"},
-	"Betas":          {seenIn: "TestEveryFieldOfAConfigIsAtWork"},
+	"Sandbox":        {seenIn: "TestConfig_EveryFieldTakesEffect"},
+	"ShowStderr":     {seenIn: "TestConfig_StandardErrorIsShownOnRequest"},
+	"Isolation":      {seenIn: "TestConfig_EveryFieldTakesEffect"},
+	"Betas":          {seenIn: "TestConfig_EveryFieldTakesEffect"},
 	"NoTranscript":   {seenIn: "TestConfig_DefaultsOfRequests"},
-	"MaxTokens":      {seenIn: "TestEveryFieldOfAConfigIsAtWork"},
+	"MaxTokens":      {seenIn: "TestConfig_EveryFieldTakesEffect"},
 
 	"ContinueAfterOutput": {refused: &claudecode.Config{ContinueAfterOutput: true}, wants: []string{"Config.ContinueAfterOutput", "ends the turn"}},
 	"Temperature":         refusedModel(claudecode.Config{Temperature: new(0.5)}, "Temperature"),
@@ -125,7 +125,7 @@ func refusedModel(c claudecode.Config, name string) effect {
 }
 
 // A new field has to be thought of.
-func TestEveryFieldOfAConfigCountsOrIsRefused(t *testing.T) {
+func TestConfig_EveryFieldIsUsedOrRefused(t *testing.T) {
 	for field := range reflect.TypeFor[claudecode.Config]().Fields() {
 		effect, known := effects[field.Name]
 		switch {
@@ -149,7 +149,7 @@ func wantRefused(t *testing.T, c claudecode.Config, wants ...string) {
 
 // One run with nearly everything that can be configured, seen from the CLI, from a command in the cell and from
 // the model.
-func TestEveryFieldOfAConfigIsAtWork(t *testing.T) {
+func TestConfig_EveryFieldTakesEffect(t *testing.T) {
 	cli := claudetest.CLI(t)
 	dir, added, readable := filepath.Join(cli.Work, "below"), t.TempDir(), filepath.Join(t.TempDir(), "read.txt")
 	if err := os.Mkdir(dir, 0o700); err != nil {
@@ -224,7 +224,7 @@ func TestConfig_BudgetOfBaseIsKept(t *testing.T) {
 	}
 }
 
-func TestStandardErrorIsShownOnRequest(t *testing.T) {
+func TestConfig_StandardErrorIsShownOnRequest(t *testing.T) {
 	for name, show := range map[string]bool{"S000-073 S003-016: not by default": false, "shown": true} {
 		t.Run(name, func(t *testing.T) {
 			var own []string
@@ -264,14 +264,14 @@ func stderrOf(t *testing.T, f func()) string {
 }
 
 // All problems are told at once, and those of the model in one sentence, sorted.
-func TestWhatTheCLICannotDoIsRefusedTogether(t *testing.T) {
+func TestConfig_RefusesAllProblemsAtOnce(t *testing.T) {
 	wantRefused(t, claudecode.Config{
 		ContinueAfterOutput: true, MaxTokens: -1,
 		Seed: new(int64(1)), Stop: []string{"x"}, PresencePenalty: new(1.0), FrequencyPenalty: new(1.0), TopP: new(0.9), Temperature: new(0.1),
 	}, "Config.ContinueAfterOutput", "Config.MaxTokens", "these on: FrequencyPenalty, PresencePenalty, Seed, Stop, Temperature, TopP\n")
 }
 
-func TestFieldsThatMakeNoSenseAreRefusedByName(t *testing.T) {
+func TestConfig_InvalidFieldsAreRefusedByName(t *testing.T) {
 	type config = claudecode.Config
 	spawned := &claude.Options{Spawner: claude.HostSpawner{}}
 	for name, test := range map[string]struct {
@@ -297,7 +297,7 @@ func TestFieldsThatMakeNoSenseAreRefusedByName(t *testing.T) {
 }
 
 // Settings that are equal in Base and in the Config are no conflict.
-func TestBaseAndConfigMayAgree(t *testing.T) {
+func TestConfig_EqualSettingsInBaseAreNotAConflict(t *testing.T) {
 	_, err := claudecode.FromConfig(claudecode.Config{
 		Base:           &claude.Options{PermissionMode: claude.ModePlan},
 		PermissionMode: claude.ModePlan, SettingSources: []string{},

@@ -58,7 +58,7 @@ func gatewayUsage(t testing.TB, got recording) gateway.Usage {
 }
 
 // Each prompt is a run of its own, with its own count, in one process that remembers what was said.
-func TestAConversationIsOneProcessForManyPrompts(t *testing.T) {
+func TestConversation_IsOneProcessForManyPrompts(t *testing.T) {
 	for name, newCLI := range eachCLI {
 		t.Run(name, func(t *testing.T) {
 			cli := newCLI(t)
@@ -110,7 +110,7 @@ func TestAConversationIsOneProcessForManyPrompts(t *testing.T) {
 }
 
 // A turn that is stopped ends soon, and the same process works on the next prompt.
-func TestAStoppedTurnLeavesTheConversationUsable(t *testing.T) {
+func TestConversation_StoppedTurnLeavesItUsable(t *testing.T) {
 	for name, newCLI := range eachCLI {
 		for moment, turn := range map[string]script.Turn{
 			"waiting": script.Hang(), "streaming": slowly(strings.Repeat("word ", 400)), "a command": script.Reply(bash("tail -f /dev/null")),
@@ -147,7 +147,7 @@ func TestAStoppedTurnLeavesTheConversationUsable(t *testing.T) {
 }
 
 // A reader who leaves ends the turn, not the conversation.
-func TestAReaderWhoLeavesEndsTheTurn(t *testing.T) {
+func TestConversation_ReaderThatLeavesEndsTheTurn(t *testing.T) {
 	cli := claudetest.CLI(t)
 	model := claudetest.NewModel(t, script.Reply(bash("tail -f /dev/null")), script.Text("Here.").Always())
 	base := cli.Options(model)
@@ -164,7 +164,7 @@ func TestAReaderWhoLeavesEndsTheTurn(t *testing.T) {
 }
 
 // One prompt at a time.
-func TestASecondPromptIsRefusedWhileOneIsWorkedOn(t *testing.T) {
+func TestConversation_SecondPromptAtOnceIsRefused(t *testing.T) {
 	cli := claudetest.CLI(t)
 	c := open(t, newAdapter(t, cli.Options(claudetest.NewModel(t, script.Text("Done.")))), agent.Request{})
 	for range c.Send(inTime(t), "one") {
@@ -177,7 +177,7 @@ func TestASecondPromptIsRefusedWhileOneIsWorkedOn(t *testing.T) {
 }
 
 // Close ends a conversation also while a prompt runs; the reader of the events or another goroutine may call it.
-func TestCloseEndsAConversationInTheMiddleOfAPrompt(t *testing.T) {
+func TestConversation_CloseEndsARunningPrompt(t *testing.T) {
 	for name, inside := range map[string]bool{"by the reader": true, "by another": false} {
 		t.Run(name, func(t *testing.T) {
 			cli := claudetest.CLI(t)
@@ -214,7 +214,7 @@ func TestCloseEndsAConversationInTheMiddleOfAPrompt(t *testing.T) {
 }
 
 // The limits of a request are for all its prompts together.
-func TestABudgetIsForAllPromptsTogether(t *testing.T) {
+func TestBudget_IsForAllPromptsTogether(t *testing.T) {
 	cli := claudetest.CLI(t)
 	model := claudetest.NewModel(t, script.Text("Done.").Metered(script.Usage{Input: 1000, Output: 100}).Always())
 	tracker := guard.NewTracker(guard.Budget{MaxTotalTokens: 2000})
@@ -230,7 +230,7 @@ func TestABudgetIsForAllPromptsTogether(t *testing.T) {
 }
 
 // Two branches of a conversation do not hear of each other.
-func TestAForkGoesItsOwnWay(t *testing.T) {
+func TestFork_BranchesAreIndependent(t *testing.T) {
 	for name, newCLI := range eachCLI {
 		t.Run(name, func(t *testing.T) {
 			cli := newCLI(t)
@@ -269,7 +269,7 @@ func TestAForkGoesItsOwnWay(t *testing.T) {
 }
 
 // A CLI that has ended says so to everybody who talks to it, and how to go on elsewhere.
-func TestAConversationWhoseCLIHasEnded(t *testing.T) {
+func TestConversation_EndedCLIIsAnErrorWithAToken(t *testing.T) {
 	cli := claudetest.CLI(t)
 	model := claudetest.NewModel(t, script.Text("Hello.").Always())
 	var process claude.Process
@@ -295,7 +295,7 @@ func TestAConversationWhoseCLIHasEnded(t *testing.T) {
 
 // What the CLI does by itself between two prompts is told with the second, after its init, and is not taken
 // for its answer.
-func TestWhatHappensBetweenPromptsDoesNotConfuseTheNext(t *testing.T) {
+func TestConversation_EventsBetweenPromptsAreNotTheAnswer(t *testing.T) {
 	said := make(chan bool)
 	base := claudetest.ScriptCLI(t, func(s *claudetest.ScriptSession) {
 		s.Initialize(`{"claude_code_version":"` + claude.PinnedVersion + `"}`)
@@ -326,7 +326,7 @@ func TestWhatHappensBetweenPromptsDoesNotConfuseTheNext(t *testing.T) {
 }
 
 // An empty prompt is refused before anything is started, and so is one that would not arrive as it is.
-func TestAnEmptyPromptIsRefused(t *testing.T) {
+func TestPrompt_EmptyIsRefused(t *testing.T) {
 	for prompt, want := range map[string]string{" \n": "is empty", "a\xffb": "is not UTF-8: byte 1 is 0xff", "ab\x00c": "has a NUL byte at byte 2"} {
 		for _, err := range claudecode.New(nil).Run(t.Context(), agent.Request{Prompt: prompt}) {
 			if err == nil || !strings.Contains(advice.Text(err), "Request.Prompt: "+want) {

@@ -14,7 +14,7 @@ import (
 )
 
 // A program that runs for months must not keep every conversation that it ever had.
-func TestConversationsThatRestedLongestAreForgotten(t *testing.T) {
+func TestConversations_LeastRecentlyUsedIsForgotten(t *testing.T) {
 	const limit = 10_000
 	kept := newConversations(limit)
 	entry := json.RawMessage(fmt.Sprintf(`{"text":%q}`, strings.Repeat("x", 4000)))
@@ -43,7 +43,7 @@ func TestConversationsThatRestedLongestAreForgotten(t *testing.T) {
 	}
 }
 
-func TestAConversationThatIsTooLargeAloneIsKept(t *testing.T) {
+func TestConversations_SingleOversizedOneIsKept(t *testing.T) {
 	kept := newConversations(10)
 	k := transcript.Key{ProjectKey: "p", SessionID: "00000000-0000-4000-8000-000000000001"}
 	for range 3 {
@@ -57,7 +57,7 @@ func TestAConversationThatIsTooLargeAloneIsKept(t *testing.T) {
 	}
 }
 
-func TestAConversationBelongsToTheFolderThatItBeganIn(t *testing.T) {
+func TestConversations_AnotherFolderIsTheSameConversation(t *testing.T) {
 	const id = "00000000-0000-4000-8000-000000000001"
 	c := newConversations(1000)
 	one, elsewhere := transcript.Key{ProjectKey: "a", SessionID: id}, transcript.Key{ProjectKey: "b", SessionID: id}

@@ -28,7 +28,7 @@ func doneOf(t testing.TB, events []event.Event) (done event.Done, failure *event
 	return done, nil
 }
 
-func TestARunWithoutAResultIsAnError(t *testing.T) {
+func TestDone_MissingResultIsAnError(t *testing.T) {
 	for name, end := range map[string]*claude.TurnEnd{"no end": nil, "no answer": {}} {
 		t.Run(name, func(t *testing.T) {
 			n, tick := newNormaliser()
@@ -82,7 +82,7 @@ func TestDone_RepairOfAResumedSessionIsNotTheEnd(t *testing.T) {
 }
 
 // The CLI calls an answer in words a success, even if a value was asked for.
-func TestAMissingStructuredAnswerIsAnError(t *testing.T) {
+func TestDone_MissingStructuredAnswerIsAnError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cli := claudetest.ScriptCLI(t, func(s *claudetest.ScriptSession) {
 			s.Initialize("")
@@ -116,7 +116,7 @@ func TestAMissingStructuredAnswerIsAnError(t *testing.T) {
 	})
 }
 
-func TestTheStatusOfAResult(t *testing.T) {
+func TestDone_StatusOfAResult(t *testing.T) {
 	for _, test := range []struct {
 		name, line string
 		status     event.DoneStatus

@@ -95,7 +95,7 @@ func spellings(t *testing.T, init *claude.InitializeResult, turn int) []string {
 }
 
 // What a configuration promises is what the real CLI asks of each model, in every spelling.
-func TestEveryPairOfModelAndEffortOnTheWire(t *testing.T) {
+func TestEffort_EveryPairWithAModelOnTheWire(t *testing.T) {
 	for column, effort := range efforts {
 		t.Run(effort, func(t *testing.T) {
 			cli := claudetest.CLI(t)
@@ -170,7 +170,7 @@ func TestEffort_DefaultRefusesNoModel(t *testing.T) {
 	}
 }
 
-func TestEffortsThatAModelDoesNotTakeAreRefusedByName(t *testing.T) {
+func TestEffort_UnsupportedIsRefusedByName(t *testing.T) {
 	for _, test := range []struct {
 		model, effort string
 		want          []string
@@ -194,7 +194,7 @@ func TestEffortsThatAModelDoesNotTakeAreRefusedByName(t *testing.T) {
 
 // What is known is refused before anything is started, what is not when the CLI asks the model for
 // something else, and before that call goes out.
-func TestAnEffortThatDoesNotArriveEndsTheRun(t *testing.T) {
+func TestEffort_MissingOnTheWireEndsTheRun(t *testing.T) {
 	cli := claudetest.CLI(t)
 	for _, test := range []struct {
 		name    string
@@ -272,7 +272,7 @@ func failureOf(t *testing.T, a agent.Adapter, req agent.Request, refused bool) s
 	return ""
 }
 
-func TestEffortsAreTheCallersOwn(t *testing.T) {
+func TestEfforts_ReturnsACopy(t *testing.T) {
 	list := claudecode.Efforts("claude-opus-5-5")
 	list[0] = "changed"
 	if diff := cmp.Diff("[low medium high xhigh max]", fmt.Sprint(claudecode.Efforts("claude-opus-5-5"))); diff != "" {
@@ -282,7 +282,7 @@ func TestEffortsAreTheCallersOwn(t *testing.T) {
 
 // The oldest CLI asks for what is configured, too, and what it does not pass on ends the run as well: it does
 // not know how to keep a newer model from thinking, and says nothing about it.
-func TestTheOldestCLIIsHeldToAConfig(t *testing.T) {
+func TestOldestCLI_MustFollowTheConfig(t *testing.T) {
 	cli := claudetest.OldestCLI(t)
 	model := claudetest.NewModel(t, script.Text("Done.").Always())
 	got := record(t, configured(t, claudecode.Config{

@@ -32,7 +32,7 @@ func rawJSON(s string) json.RawMessage { return json.RawMessage(s) }
 
 type contextKey struct{}
 
-func TestTheHookSaysWhatTheDeciderDecides(t *testing.T) {
+func TestHook_AnswersWithTheDecision(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
 		decider tool.Decider
@@ -71,7 +71,7 @@ func TestTheHookSaysWhatTheDeciderDecides(t *testing.T) {
 	}
 }
 
-func TestTheDenyingHookLeavesWhatIsAllowed(t *testing.T) {
+func TestDenyingHook_DoesNotAllow(t *testing.T) {
 	for _, tt := range []struct {
 		name     string
 		decision event.Decision
@@ -93,7 +93,7 @@ func TestTheDenyingHookLeavesWhatIsAllowed(t *testing.T) {
 	}
 }
 
-func TestTheDeciderSeesTheWholeCall(t *testing.T) {
+func TestHook_DeciderSeesTheWholeCall(t *testing.T) {
 	var seen []event.ToolCall
 	d := tool.DeciderFunc(func(ctx context.Context, call event.ToolCall) event.Decision {
 		if ctx.Value(contextKey{}) != "here" {
@@ -120,7 +120,7 @@ func TestTheDeciderSeesTheWholeCall(t *testing.T) {
 	}
 }
 
-func TestThePermissionCallback(t *testing.T) {
+func TestPermissionCallback_Decide(t *testing.T) {
 	next := func(r claude.PermissionResult, err error) claude.CanUseTool {
 		return func(context.Context, *claude.PermissionRequest) (claude.PermissionResult, error) { return r, err }
 	}
@@ -173,7 +173,7 @@ func TestThePermissionCallback(t *testing.T) {
 }
 
 // A hook that rewrites inputs cannot lead a call past the decider.
-func TestWhatAHookRewritesIsJudged(t *testing.T) {
+func TestHook_RewrittenInputIsDecided(t *testing.T) {
 	failed := errors.New("oh")
 	asking := deciding(event.Decision{Verdict: event.Ask, Reason: "hm"})
 	rewriting := func(decision claude.ToolDecision, input any) *claude.PreToolUseOutput {
@@ -210,7 +210,7 @@ func TestWhatAHookRewritesIsJudged(t *testing.T) {
 	}
 }
 
-func TestWhatAPermissionHookRewritesIsJudged(t *testing.T) {
+func TestPermissionHook_RewrittenInputIsDecided(t *testing.T) {
 	for input, want := range map[string]claude.PermissionResult{
 		`{"a":1}`: claude.Allow{UpdatedInput: rawJSON(`{"a":1}`)},
 		`{"a":2}`: claude.Deny{Message: `Not with {"a":2}.`},
@@ -225,7 +225,7 @@ func TestWhatAPermissionHookRewritesIsJudged(t *testing.T) {
 	}
 }
 
-func TestOtherHooksAreLeftAlone(t *testing.T) {
+func TestHook_OthersAreUnchanged(t *testing.T) {
 	h := claudecode.Judged(byInput, claude.On("", func(context.Context, *claude.StopInput) (*claude.StopOutput, error) {
 		return claude.BlockStop("go on"), nil
 	}))

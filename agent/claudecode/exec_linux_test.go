@@ -16,7 +16,7 @@ import (
 	"github.com/drover-agents/drover/workspace"
 )
 
-func TestACommandRunsWhereTheAgentWorks(t *testing.T) {
+func TestExec_RunsInTheWorkingDirectoryOfTheAgent(t *testing.T) {
 	w, err := workspace.Open(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)
@@ -60,7 +60,7 @@ func TestACommandRunsWhereTheAgentWorks(t *testing.T) {
 	}
 }
 
-func TestACommandIsIsolatedAsTheAdapterIs(t *testing.T) {
+func TestExec_HasTheIsolationOfTheAdapter(t *testing.T) {
 	dir := t.TempDir()
 	in := &isolation.Isolation{Env: map[string]string{"OF_THE_ISOLATION": "yes"}}
 	done, err := claudecode.New(&claude.Options{Dir: dir}).In(in).Exec(t.Context(), agent.Request{}, []string{"env"})

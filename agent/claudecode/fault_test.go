@@ -53,7 +53,7 @@ func resultOfTask(s *claudetest.ScriptSession) {
 }
 
 // A CLI that dies says why if it can, and the run ends in good order at whatever stage it was.
-func TestTheCLIDiesAtEachStage(t *testing.T) {
+func TestFault_CLIDiesAtEachStage(t *testing.T) {
 	const prompt = "the inbound token"
 	for name, x := range map[string]struct {
 		script claudetest.CLIScript
@@ -148,7 +148,7 @@ func TestSend_CLIHasRefusedToStart(t *testing.T) {
 }
 
 // A CLI that does not heed an interrupt is not waited for: done comes first, and then it is ended.
-func TestACLIThatDoesNotHeedAnInterrupt(t *testing.T) {
+func TestFault_CLIThatIgnoresAnInterruptIsKilled(t *testing.T) {
 	for name, x := range map[string]struct {
 		script claudetest.CLIScript
 		token  string
@@ -198,7 +198,7 @@ func TestACLIThatDoesNotHeedAnInterrupt(t *testing.T) {
 }
 
 // A run that is stopped before it begins has no event but done, and what was to be resumed still can be.
-func TestARunThatIsStoppedWhileItStarts(t *testing.T) {
+func TestStop_DuringStartYieldsOnlyDone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := newAdapter(t, claudetest.ScriptCLI(t, func(s *claudetest.ScriptSession) { s.Hang() }).Options())
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
@@ -216,7 +216,7 @@ func TestARunThatIsStoppedWhileItStarts(t *testing.T) {
 	})
 }
 
-func TestARunThatIsStoppedBeforehandStartsNothing(t *testing.T) {
+func TestStop_BeforeTheRunStartsNoProcess(t *testing.T) {
 	cli := claudetest.ScriptCLI(t, func(s *claudetest.ScriptSession) { s.Hang() })
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(errors.New("enough"))
@@ -231,7 +231,7 @@ func TestARunThatIsStoppedBeforehandStartsNothing(t *testing.T) {
 
 // A turn that the CLI begins by itself in a resumed session is not the answer, and neither is the repair of a
 // session that was cut off.
-func TestAnotherTurnComesFirst(t *testing.T) {
+func TestResume_TurnOfTheCLIIsNotTheAnswer(t *testing.T) {
 	for name, first := range map[string]func(s *claudetest.ScriptSession){
 		"of a task": resultOfTask,
 		"to repair": func(s *claudetest.ScriptSession) { result(s, "") },
@@ -260,7 +260,7 @@ func TestAnotherTurnComesFirst(t *testing.T) {
 }
 
 // What breaks out of the loop may be a panic; nothing is left then either.
-func TestAPanicInTheLoopEndsTheRun(t *testing.T) {
+func TestRun_PanicInTheLoopEndsIt(t *testing.T) {
 	cli := claudetest.ScriptCLI(t, func(s *claudetest.ScriptSession) {
 		s.Initialize("")
 		begin(s)
@@ -277,7 +277,7 @@ func TestAPanicInTheLoopEndsTheRun(t *testing.T) {
 }
 
 // One adapter runs many requests at once; the options of one are not seen in another.
-func TestRunsOfOneAdapterDoNotMeet(t *testing.T) {
+func TestAdapter_ConcurrentRunsShareNoOptions(t *testing.T) {
 	cli := claudetest.ScriptCLI(t, func(s *claudetest.ScriptSession) {
 		s.Initialize("")
 		for _, arg := range s.Command().Args {

@@ -59,7 +59,7 @@ func modeOf(policies ...gate.Policy) NativeMode {
 // knowsTools is a policy that decides nothing.
 var knowsTools = gate.Knows("ours", tool.Tools{tool.Must[tool.None, string]("save", "Saves.", nil, tool.FileWrite)})
 
-func TestEveryTripleHasItsMode(t *testing.T) {
+func TestMapPermissions_EveryTriple(t *testing.T) {
 	if len(modeTable) != 27 {
 		t.Fatalf("%d rows, want 27", len(modeTable))
 	}
@@ -104,7 +104,7 @@ func TestEveryTripleHasItsMode(t *testing.T) {
 	}
 }
 
-func TestAGateHasItsMode(t *testing.T) {
+func TestModeOf_Gate(t *testing.T) {
 	var (
 		all    = gate.Permissions{FileWrite: gate.LevelAllow, ShellExecute: gate.LevelAllow, NetworkAccess: gate.LevelAllow}
 		files  = gate.Permissions{FileWrite: gate.LevelAllow}

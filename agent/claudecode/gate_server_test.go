@@ -16,7 +16,7 @@ import (
 
 // The program may add its server while the CLI runs. Until then, and after, a settings file may not
 // put another one in its place.
-func TestAServerOfAFileDoesNotStandInForOneThatIsNotThereYet(t *testing.T) {
+func TestServers_SettingsFileCannotReplaceALaterServer(t *testing.T) {
 	opts := new(claude.Options)
 	bind(t, gate.NewEngine(deskGate(), nil), opts)
 	for i, tt := range []struct {
@@ -35,7 +35,7 @@ func TestAServerOfAFileDoesNotStandInForOneThatIsNotThereYet(t *testing.T) {
 }
 
 // The hook and the callback know the server of "mcp__a__b__save", and ask once between them.
-func TestTheCallbackMeansTheSameToolAsTheHook(t *testing.T) {
+func TestPermissionCallback_IdentifiesTheSameToolAsTheHook(t *testing.T) {
 	asked := 0
 	opts := new(claude.Options)
 	bind(t, gate.NewEngine(gate.Must(gate.KnowsAgent(catalogue.Tools()), gate.Default(event.Ask)), &gate.EngineOptions{

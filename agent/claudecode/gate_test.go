@@ -39,7 +39,7 @@ func denying() *gate.Engine {
 	return gate.NewEngine(gate.Must(gate.KnowsAgent(catalogue.Tools())), nil)
 }
 
-func TestBindRefusesWhatStandsAgainstTheGate(t *testing.T) {
+func TestBind_RefusesOptionsThatContradictTheGate(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		opts claude.Options
@@ -91,7 +91,7 @@ func refusedOptions(err error) []string {
 	return nil
 }
 
-func TestBindTakesEverythingElse(t *testing.T) {
+func TestBind_AcceptsOtherOptions(t *testing.T) {
 	opts := &claude.Options{
 		DisallowedTools: []string{"Bash"}, ToolAliases: map[string]string{"Writer": "Write"}, PermissionPrompts: "none",
 		Settings: json.RawMessage(`{"disableAllHooks":false,"permissions":{"allow":["Bash(ls)"]}}`), ExtraArgs: []string{"--safe-mode"},
@@ -102,7 +102,7 @@ func TestBindTakesEverythingElse(t *testing.T) {
 	}
 }
 
-func TestBindPutsTheGateFirst(t *testing.T) {
+func TestBind_PutsTheGateFirst(t *testing.T) {
 	called := ""
 	mine := claude.On("Read", func(context.Context, *claude.PreToolUseInput) (*claude.PreToolUseOutput, error) {
 		called = "mine"
@@ -128,7 +128,7 @@ func TestBindPutsTheGateFirst(t *testing.T) {
 }
 
 // Some who stand between the CLI and the model number calls from one in each answer.
-func TestACallThatBeginsAgainIsDecidedAgain(t *testing.T) {
+func TestCalls_ReusedIDIsDecidedAgain(t *testing.T) {
 	asked := 0
 	e := gate.NewEngine(gate.Must(gate.KnowsAgent(catalogue.Tools()), gate.AskTools("Write")), &gate.EngineOptions{
 		Approver: gate.ApproverFunc(func(context.Context, gate.Question) (gate.Answer, error) {
@@ -154,7 +154,7 @@ func TestACallThatBeginsAgainIsDecidedAgain(t *testing.T) {
 	}
 }
 
-func TestBindProjectsTheGate(t *testing.T) {
+func TestBind_ModeAndCallbackOfAGate(t *testing.T) {
 	level := func(f, s, n gate.Level) gate.Policy {
 		return gate.FromCapabilities(&gate.Permissions{FileWrite: f, ShellExecute: s, NetworkAccess: n})
 	}
@@ -191,7 +191,7 @@ func TestBindProjectsTheGate(t *testing.T) {
 
 // Where the agent is to judge by itself, the hook must not allow what the gate lets pass: auto would
 // be bypass.
-func TestBindLeavesToAutoWhatTheGateAllows(t *testing.T) {
+func TestBind_AutoModeDecidesAboutAllowedCalls(t *testing.T) {
 	deny := judgedBy(func(c *gate.Call) (event.Decision, bool) { return event.Decision{Reason: "no"}, c.Tool == "WebFetch" })
 	opts := new(claude.Options)
 	bind(t, gate.NewEngine(gate.Must(gate.KnowsAgent(catalogue.Tools()), gate.FromCapabilities(&gate.Permissions{Mode: gate.ModeAuto}), deny), nil), opts)
@@ -203,7 +203,7 @@ func TestBindLeavesToAutoWhatTheGateAllows(t *testing.T) {
 	}
 }
 
-func TestBindKeepsTheCallbackForWhatAPersonMustAnswer(t *testing.T) {
+func TestBind_KeepsTheCallbackForQuestionsToAPerson(t *testing.T) {
 	allow := gate.Must(gate.KnowsAgent(catalogue.Tools()), judgedBy(func(*gate.Call) (event.Decision, bool) { return event.Decision{Verdict: event.Allow}, true }))
 	opts := &claude.Options{CanUseTool: func(context.Context, *claude.PermissionRequest) (claude.PermissionResult, error) {
 		return claude.Deny{Message: "Not now."}, nil
@@ -223,7 +223,7 @@ func deskGate() *gate.Gate {
 	}))
 }
 
-func TestBindRefusesServersThatCannotBeToldApart(t *testing.T) {
+func TestBind_RefusesAmbiguousServers(t *testing.T) {
 	servers := func(names ...string) *claude.Options {
 		o := &claude.Options{MCPServers: map[string]claude.MCPServer{}}
 		for _, name := range names {
@@ -249,7 +249,7 @@ func TestBindRefusesServersThatCannotBeToldApart(t *testing.T) {
 	}
 }
 
-func TestBindRefusesARegistryUnderAnotherKey(t *testing.T) {
+func TestBind_RefusesARegistryUnderAnotherKey(t *testing.T) {
 	for _, tt := range []struct {
 		name, server string // of the policy
 		servers      map[string]claude.MCPServer
@@ -272,7 +272,7 @@ func TestBindRefusesARegistryUnderAnotherKey(t *testing.T) {
 	}
 }
 
-func TestAServerThatPassesForOursIsDenied(t *testing.T) {
+func TestServers_ImpostorIsDenied(t *testing.T) {
 	var events []event.Decision
 	e := gate.NewEngine(deskGate(), &gate.EngineOptions{Emit: func(ev event.Event) error { events = append(events, ev.Payload.(event.Decision)); return nil }})
 	opts := &claude.Options{MCPServers: map[string]claude.MCPServer{"my_desk": &claude.MCPInProcess{}}}
@@ -299,7 +299,7 @@ func TestAServerThatPassesForOursIsDenied(t *testing.T) {
 }
 
 // A mode that the options name decides where no policy has an opinion, and nowhere else.
-func TestAModeDecidesWhereNoPolicyHasAnOpinion(t *testing.T) {
+func TestPermissionMode_DecidesWhereNoPolicyDoes(t *testing.T) {
 	own := tool.Tools{tool.Must("note", "Notes.", func(context.Context, tool.None) (string, error) { return "", nil })}
 	g := gate.Must(gate.KnowsAgent(catalogue.Tools()), gate.LeaveToAgent(), gate.Knows("desk", own), gate.Rules(gate.RuleOptions{Allow: []string{"Read"}, Deny: []string{"WebFetch"}}))
 	for _, x := range []struct {

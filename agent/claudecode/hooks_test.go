@@ -24,7 +24,7 @@ import (
 )
 
 // Hooks that only tell do not keep the CLI waiting for ever; those that decide may.
-func TestOnlyHooksThatTellHaveATimeout(t *testing.T) {
+func TestHooks_OnlyNotificationsHaveATimeout(t *testing.T) {
 	o := optionsOf(t, nil, agent.Request{Hooks: &agent.Hooks{
 		Rewrite:         func(context.Context, event.ToolCall) (json.RawMessage, error) { return nil, nil },
 		Submitted:       quiet,
@@ -51,7 +51,7 @@ func TestOnlyHooksThatTellHaveATimeout(t *testing.T) {
 }
 
 // The limits of the CLI are beside ours: what it grants the model by itself, the model keeps.
-func TestTheLimitsOfTheCLIAreRaised(t *testing.T) {
+func TestStopping_LimitsOfTheCLIAreRaised(t *testing.T) {
 	refuse := func(context.Context, agent.Answer) (string, error) { return "no", nil }
 	stop := func(context.Context, agent.Stop) (string, error) { return "no", nil }
 	for name, x := range map[string]struct {
@@ -78,7 +78,7 @@ func TestTheLimitsOfTheCLIAreRaised(t *testing.T) {
 }
 
 // A call that was stopped is neither a success nor a failure of its own.
-func TestACallThatWasStoppedIsCancelled(t *testing.T) {
+func TestHooks_StoppedCallIsCancelled(t *testing.T) {
 	var got []event.ToolStatus
 	h := &hooked{Hooks: agent.Hooks{CallEnded: func(_ context.Context, end agent.CallEnd) (string, error) {
 		got = append(got, end.Status)
@@ -101,7 +101,7 @@ func TestACallThatWasStoppedIsCancelled(t *testing.T) {
 }
 
 // The other hooks see the new input. Rewrite is called once for each call, and one answer reports its result.
-func TestARewriteIsMadeOnceAndToldOnce(t *testing.T) {
+func TestRewrite_IsMadeOnceAndReturnedOnce(t *testing.T) {
 	made := 0
 	var seen []string
 	watch := func(_ context.Context, in *claude.PreToolUseInput) (*claude.PreToolUseOutput, error) {
@@ -149,7 +149,7 @@ func TestARewriteIsMadeOnceAndToldOnce(t *testing.T) {
 }
 
 // An invalid input, or an answer that leaves the call to others, does not let the old one through.
-func TestTheOldInputIsNeverUsedBesideARewrite(t *testing.T) {
+func TestRewrite_OldInputIsNeverUsed(t *testing.T) {
 	later := claude.AllowTool()
 	later.Async = true
 	other := claude.RewriteTool(json.RawMessage(`{"n":3}`))

@@ -99,7 +99,7 @@ func TestCLAUDE003_LooseLines(t *testing.T) {
 	}
 }
 
-func TestLooseResults(t *testing.T) {
+func TestNormalise_LooseResults(t *testing.T) {
 	for _, test := range []struct {
 		name, line string
 		want       event.Done
@@ -146,7 +146,7 @@ func TestLooseResults(t *testing.T) {
 	}
 }
 
-func TestALineOfAnUnknownTypeChangesNothing(t *testing.T) {
+func TestNormalise_UnknownTypeChangesNothing(t *testing.T) {
 	n, _ := newNormaliser()
 	for _, line := range []string{`{"type":"keep_alive"}`, `{"type":"system","subtype":"status","status":"compacting"}`, `{"type":"system","subtype":"hook_started","hook_id":"h"}`, `{"type":"x","session_id":"s"}`} {
 		if got := n.events(decode(t, line)); len(got) != 0 {

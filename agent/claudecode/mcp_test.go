@@ -26,7 +26,7 @@ func (s pagedServer) Manifest() (initialize, tools json.RawMessage, err error) {
 	return json.RawMessage(`{"a":1}`), json.RawMessage(`{"b":2}`), nil
 }
 
-func TestMountMCP(t *testing.T) {
+func TestMountMCP_EntryHasTheOptions(t *testing.T) {
 	policies := []claude.MCPToolPolicy{{Name: "greet"}}
 	entry := claudecode.MountMCP(pagedServer{1}, &claudecode.MountOptions{Timeout: time.Minute, Tools: policies, Manifest: true})
 	if entry.Timeout != time.Minute || len(entry.Tools) != 1 {

@@ -29,7 +29,7 @@ func returns(id, text string, isError bool, more string) string {
 	return fmt.Sprintf(`{"type":"user","message":{"role":"user","content":[{"type":"tool_result","tool_use_id":%q,"content":%q,"is_error":%v}]},"session_id":"s"%s}`, id, text, isError, more)
 }
 
-func TestTheStatusOfAToolResult(t *testing.T) {
+func TestToolResult_Status(t *testing.T) {
 	meta := func(fields string) string { return `,"tool_result_meta":[{"id":"other"},{"id":"a"` + fields + `}]` }
 	const rejected, accepted = `,"permission_decision":{"decision":"reject"}`, `,"permission_decision":{"decision":"accept"}`
 	for _, test := range []struct {
@@ -102,7 +102,7 @@ func TestStream_AnIDThatComesAgain(t *testing.T) {
 	}
 }
 
-func TestTheOutputOfAToolResult(t *testing.T) {
+func TestToolResult_Output(t *testing.T) {
 	for _, test := range []struct{ name, content, want string }{
 		{"text", `"a <b>"`, `"a <b>"`},
 		{"text keeps its bytes", `"\u0061"`, `"\u0061"`},
@@ -122,7 +122,7 @@ func TestTheOutputOfAToolResult(t *testing.T) {
 	}
 }
 
-func TestToolsOfTheAPIAreToolsToo(t *testing.T) {
+func TestNormalise_ServerToolsAreCalls(t *testing.T) {
 	n, tick := newNormaliser()
 	events := play(t, n, tick,
 		says("m", "1", `{"type":"server_tool_use","id":"a","name":"web_search","input":{"query":"x"}}`),
@@ -141,7 +141,7 @@ func TestToolsOfTheAPIAreToolsToo(t *testing.T) {
 	}
 }
 
-func TestTheDurationOfACallIsTheCLIsWhereItTells(t *testing.T) {
+func TestToolResult_DurationIsTheCLIsWhereReported(t *testing.T) {
 	stamped := func(line, second string) string {
 		return line[:len(line)-1] + `,"timestamp":"2026-01-02T03:04:` + second + `Z"}`
 	}
@@ -164,7 +164,7 @@ func TestTheDurationOfACallIsTheCLIsWhereItTells(t *testing.T) {
 	}
 }
 
-func TestLinesThatComeTwiceAreToldOnce(t *testing.T) {
+func TestNormalise_RepeatedLinesAreReportedOnce(t *testing.T) {
 	lines := []string{
 		says("m1", "1", `{"type":"text","text":"hi"}`), says("m1", "2", call1("a")), returns("a", "ok", false, `,"uuid":"3"`),
 		says("m2", "4", `{"type":"text","text":"hi"}`),
@@ -188,7 +188,7 @@ func TestLinesThatComeTwiceAreToldOnce(t *testing.T) {
 	}
 }
 
-func TestASubagentIsPlacedInTheTurnOfItsCall(t *testing.T) {
+func TestSubagent_HasTheTurnOfItsCall(t *testing.T) {
 	inner := func(agent string) string {
 		return `{"type":"assistant","message":{"id":"x","content":[{"type":"text","text":"in"}]},"parent_tool_use_id":"a"` + agent + `}`
 	}
@@ -220,7 +220,7 @@ func TestASubagentIsPlacedInTheTurnOfItsCall(t *testing.T) {
 	}
 }
 
-func TestWhatTheCLISaysItselfIsNoTurn(t *testing.T) {
+func TestNormalise_SyntheticTextIsNotATurn(t *testing.T) {
 	n, tick := newNormaliser()
 	events := play(t, n, tick,
 		`{"type":"assistant","message":{"id":"x","model":"<synthetic>","content":[{"type":"text","text":"Total cost: $0"}]}}`,
@@ -231,7 +231,7 @@ func TestWhatTheCLISaysItselfIsNoTurn(t *testing.T) {
 }
 
 // Older CLIs name the message only where it begins.
-func TestDeltasBelongToTheTurnOfTheirMessage(t *testing.T) {
+func TestDelta_HasTheTurnOfItsMessage(t *testing.T) {
 	start := `{"type":"stream_event","event":{"type":"message_start","message":{"id":%q}}}`
 	delta := `{"type":"stream_event","event":{"type":"content_block_delta","delta":{"type":"text_delta","text":"message_start"}}}`
 	n, tick := newNormaliser()
@@ -248,7 +248,7 @@ func TestDeltasBelongToTheTurnOfTheirMessage(t *testing.T) {
 	}
 }
 
-func TestAnAPIErrorOfASubagentIsRecoverable(t *testing.T) {
+func TestSubagent_APIErrorIsRecoverable(t *testing.T) {
 	line := `{"type":"assistant","message":{"id":"x","model":"<synthetic>","content":[{"type":"text","text":"API Error"}]},"error":"server_error"%s}`
 	n, _ := newNormaliser()
 	if got := n.events(decode(t, fmt.Sprintf(line, ""))); len(got) != 0 {
@@ -263,7 +263,7 @@ func TestAnAPIErrorOfASubagentIsRecoverable(t *testing.T) {
 	}
 }
 
-func TestActivityIsWhatMakesASessionResumable(t *testing.T) {
+func TestNormalise_ActivityMakesASessionResumable(t *testing.T) {
 	for line, want := range map[string]bool{
 		`{"type":"system","subtype":"init","session_id":"s"}`:                                                                              false,
 		`{"type":"system","subtype":"api_retry","session_id":"s"}`:                                                                         false,

@@ -60,7 +60,7 @@ func FuzzLines(f *testing.F) {
 
 // However an answer is cut into lines, and whichever lines come again, the same calls are told in the
 // same order, each once.
-func TestCuttingAndRepeatingLinesChangesNoCall(t *testing.T) {
+func TestNormalise_SplitAndRepeatedLinesChangeNoCall(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := new(normaliser)
 		var want, got, past []string

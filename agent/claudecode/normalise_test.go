@@ -58,7 +58,7 @@ func play(t testing.TB, n *normaliser, tick func(), lines ...string) []event.Eve
 	return append(all, n.done(end)...)
 }
 
-// TestCLAUDE003_RecordedLines shows what becomes of lines that the real CLI wrote; see TestRecord.
+// TestCLAUDE003_RecordedLines shows what becomes of lines that the real CLI wrote; see TestRecord_Scenarios.
 func TestCLAUDE003_RecordedLines(t *testing.T) {
 	files, err := filepath.Glob("testdata/recorded/*.txtar")
 	if err != nil || len(files) == 0 {

@@ -12,7 +12,7 @@ import (
 	"github.com/drover-agents/drover/event"
 )
 
-func TestNoticesOfTroubleAreRecoverableErrors(t *testing.T) {
+func TestNotice_ProblemsAreRecoverableErrors(t *testing.T) {
 	for _, test := range []struct{ name, line, code, message string }{
 		{"retry", `{"type":"system","subtype":"api_retry","attempt":1,"max_retries":3,"retry_delay_ms":613.4,"error_status":529,"error":"overloaded"}`, "overloaded", "the API failed: overloaded (HTTP 529); attempt 1 of 3 follows in 613ms"},
 		{"retry without a class", `{"type":"system","subtype":"api_retry","attempt":2,"max_retries":3,"retry_delay_ms":1000,"error_status":500}`, "http_500", "the API failed: http_500; attempt 2 of 3 follows in 1s"},
@@ -39,7 +39,7 @@ func TestNoticesOfTroubleAreRecoverableErrors(t *testing.T) {
 	}
 }
 
-func TestNoticesThatAreNoTroubleTellNothing(t *testing.T) {
+func TestNotice_HarmlessOnesAreIgnored(t *testing.T) {
 	for _, line := range []string{
 		`{"type":"system","subtype":"informational","level":"notice","content":"fine"}`,
 		`{"type":"system","subtype":"background_tasks_changed","tasks":[]}`,
@@ -59,7 +59,7 @@ func TestNoticesThatAreNoTroubleTellNothing(t *testing.T) {
 	}
 }
 
-func TestARetryOfASubagentNamesIt(t *testing.T) {
+func TestNotice_RetryNamesItsSubagent(t *testing.T) {
 	n, _ := newNormaliser()
 	got := n.events(decode(t, `{"type":"tool_progress","tool_use_id":"a","subagent_retry":{"agent_id":"x","attempt":1,"max_retries":2,"retry_delay_ms":5,"error_category":"rate_limit","error_status":429}}`))
 	if len(got) != 1 || got[0].ParentToolUseID != "a" || got[0].AgentID != "x" || got[0].Payload.(event.Error).Code != "rate_limit" {
@@ -67,7 +67,7 @@ func TestARetryOfASubagentNamesIt(t *testing.T) {
 	}
 }
 
-func TestAMalformedLineIsARecoverableError(t *testing.T) {
+func TestNormalise_MalformedLineIsARecoverableError(t *testing.T) {
 	n, _ := newNormaliser()
 	cause := &claude.ProtocolError{Line: "{oops", Err: errors.New("bad")}
 	got := payloads(n.events(&claude.MalformedLine{Err: cause}))
@@ -77,7 +77,7 @@ func TestAMalformedLineIsARecoverableError(t *testing.T) {
 	}
 }
 
-func TestRateLimitsAreToldWhenTheyMatter(t *testing.T) {
+func TestRateLimit_RejectionIsReported(t *testing.T) {
 	n, _ := newNormaliser()
 	got := payloads(n.events(decode(t, `{"type":"rate_limit_event","rate_limit_info":{"status":"rejected","rateLimitType":"five_hour","resetsAt":1800000000,"utilization":1}}`)))
 	want := []event.Payload{RateLimit{Status: "rejected", Type: "five_hour", ResetsAt: 1800000000000, Utilization: new(1.0)}}
@@ -87,7 +87,7 @@ func TestRateLimitsAreToldWhenTheyMatter(t *testing.T) {
 }
 
 // A task ends with an update, with a report, or with both; the end is told once, with all that is known.
-func TestATaskEndsOnce(t *testing.T) {
+func TestTask_EndsOnce(t *testing.T) {
 	const (
 		started = `{"type":"system","subtype":"task_started","task_id":"t","tool_use_id":"a","task_type":"local_bash","is_backgrounded":true}`
 		updated = `{"type":"system","subtype":"task_updated","task_id":"t","patch":{"status":"failed","error":"boom"}}`

@@ -162,7 +162,7 @@ func TestCLAUDE006_OptionsAreMapped(t *testing.T) {
 	}
 }
 
-func TestWhatARequestDoesNotSayComesFromTheBase(t *testing.T) {
+func TestOptions_UnsetFieldsComeFromTheBase(t *testing.T) {
 	base := &claude.Options{
 		Dir: "/base", Model: "opus", MaxTurns: 9, MaxBudgetUSD: new(2.0), SystemPrompt: claude.SystemText("base"), Effort: claude.EffortMax,
 		Tools: []string{"Read"}, AllowedTools: []string{"Read"}, DisallowedTools: []string{"Bash"}, PartialMessages: true, ForwardSubagentText: true,
@@ -175,7 +175,7 @@ func TestWhatARequestDoesNotSayComesFromTheBase(t *testing.T) {
 	}
 }
 
-func TestWhatIsAppendedToTheSystemPrompt(t *testing.T) {
+func TestOptions_AppendedSystemPrompt(t *testing.T) {
 	for name, x := range map[string]struct {
 		base claude.SystemPrompt
 		own  string
@@ -199,14 +199,14 @@ func TestWhatIsAppendedToTheSystemPrompt(t *testing.T) {
 	}
 }
 
-func TestWithoutASystemPromptTheCLIUsesItsOwn(t *testing.T) {
+func TestOptions_DefaultSystemPromptIsTheCLIs(t *testing.T) {
 	if got := optionsOf(t, nil, agent.Request{}).SystemPrompt; got != (claude.PresetPrompt{}) {
 		t.Errorf("SystemPrompt is %#v, want the CLI's own", got)
 	}
 }
 
 // What base points to belongs to other runs too.
-func TestTheBaseIsNeverChanged(t *testing.T) {
+func TestOptions_BaseIsNeverChanged(t *testing.T) {
 	base := claude.Options{
 		MCPServers:      map[string]claude.MCPServer{"other": claude.MCPHTTP{URL: "http://127.0.0.1:1"}},
 		AllowedTools:    append(make([]string, 0, 9), "mcp__other"),
@@ -245,7 +245,7 @@ func TestTheBaseIsNeverChanged(t *testing.T) {
 	}
 }
 
-func TestAllowedToolsAreABoundary(t *testing.T) {
+func TestOptions_AllowedToolsAreABoundary(t *testing.T) {
 	type mapped struct {
 		Tools, AllowedTools, DisallowedTools, SettingSources []string
 		StrictMCP                                            bool
@@ -308,7 +308,7 @@ func TestToolServer_Introduction(t *testing.T) {
 	}
 }
 
-func TestEffort(t *testing.T) {
+func TestOptions_Effort(t *testing.T) {
 	for word, want := range map[string]struct{ effort, settings string }{
 		"":          {"", `{"a":1}`},
 		"minimal":   {"low", `{"a":1,"ultracode":false}`},
@@ -326,7 +326,7 @@ func TestEffort(t *testing.T) {
 	}
 }
 
-func TestARequestThatCannotBeHonouredIsRefused(t *testing.T) {
+func TestOptions_UnsupportedRequestIsRefused(t *testing.T) {
 	for name, x := range map[string]struct {
 		base claude.Options
 		req  agent.Request

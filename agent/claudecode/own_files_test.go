@@ -4,7 +4,7 @@ package claudecode
 
 import "testing"
 
-func TestIsOwnFile(t *testing.T) {
+func TestIsOwnFile_Paths(t *testing.T) {
 	const home = "/tmp/drover-home-ABC"
 	for name, want := range map[string]bool{
 		"/tmp/drover-home-ABC/.claude/settings.json":             true,

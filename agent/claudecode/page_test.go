@@ -40,7 +40,7 @@ func sectionOf(t *testing.T, kind event.Kind) string {
 	return text
 }
 
-func TestThePageNamesEveryFieldOfWhatACellTells(t *testing.T) {
+func TestDocs_NameEveryFieldOfCellEvents(t *testing.T) {
 	for _, payload := range told() {
 		text := sectionOf(t, payload.EventKind())
 		for _, name := range jsonNames(reflect.TypeOf(payload).Elem()) {
@@ -68,7 +68,7 @@ func jsonNames(of reflect.Type) []string {
 var lineOfJSON = regexp.MustCompile("(?s)\n```jsonl\n(.*?)\n```\n")
 
 // The lines of the page are what the Go types write.
-func TestTheLinesOfThePageAreWhatACellTells(t *testing.T) {
+func TestDocs_ExampleLinesAreCellEvents(t *testing.T) {
 	lines, err := schema.Parse(event.Schema())
 	if err != nil {
 		t.Fatal(err)

@@ -20,7 +20,7 @@ import (
 )
 
 // A hundred CLIs at once, each a process of its own, leave no process, no goroutine and no file.
-func TestAHundredRunsInParallelLeaveNothingBehind(t *testing.T) {
+func TestAdapter_HundredParallelRunsLeakNothing(t *testing.T) {
 	goroutines := goleak.IgnoreCurrent()
 	mark, temp := rand.Text(), t.TempDir()
 	t.Setenv("TMPDIR", temp)
@@ -71,6 +71,6 @@ func processesWith(t testing.TB, mark string) []string {
 }
 
 // Most people are not root, and the CLI treats root differently.
-func TestAsAnOrdinaryUser(t *testing.T) {
-	testkit.RerunAsUser(t, claudetest.CLI(t).Path, "^(TestCLAUDE004_|TestLeavingTheLoop|TestADeadline|TestResume_Planted|TestFileTools_)/(all_allowed|files_allowed|tool_use|pinned)$")
+func TestRerunAsUser_PermissionsAndEndings(t *testing.T) {
+	testkit.RerunAsUser(t, claudetest.CLI(t).Path, "^(TestCLAUDE004_PermissionsAreModesOfTheRealCLI|TestCLAUDE004_WhatIsAskedIsAnsweredByTheApprover|TestDeadline_StopsARun|TestFileTools_CannotConfigureTheCLI|TestResume_PlantedCallsAreNotRun|TestRun_LeavingTheLoopEndsTheCLI)$/(all_allowed|files_allowed|tool_use|pinned)$")
 }

@@ -19,7 +19,7 @@ import (
 	"github.com/drover-agents/drover/event"
 )
 
-func TestReadinessFollowsTheVersion(t *testing.T) {
+func TestReady_FollowsTheVersion(t *testing.T) {
 	for name, x := range map[string]struct {
 		prints string
 		want   agent.State
@@ -54,7 +54,7 @@ func TestReadinessFollowsTheVersion(t *testing.T) {
 	}
 }
 
-func TestTheRealCLIIsReady(t *testing.T) {
+func TestReady_RealCLI(t *testing.T) {
 	for name, newCLI := range eachCLI {
 		t.Run(name, func(t *testing.T) {
 			cli := newCLI(t)
@@ -73,7 +73,7 @@ func (w wrapped) Unwrap() claude.Spawner { return w.Spawner }
 
 type elsewhere struct{ claude.Spawner }
 
-func TestTheVersionIsAskedOfWhatIsStartedHere(t *testing.T) {
+func TestReady_VersionIsQueriedOnlyOnTheHost(t *testing.T) {
 	for name, x := range map[string]struct {
 		spawner claude.Spawner
 		want    agent.State
@@ -94,7 +94,7 @@ func TestTheVersionIsAskedOfWhatIsStartedHere(t *testing.T) {
 	}
 }
 
-func TestAVariableThatNamesNoCLIHasToGo(t *testing.T) {
+func TestReady_RepairUnsetsAWrongVariable(t *testing.T) {
 	t.Setenv(claude.EnvCLI, filepath.Join(t.TempDir(), "none"))
 	got := claudecode.New(nil).Ready(t.Context())
 	if got.State != agent.StateMissing || !strings.HasPrefix(got.Repair, "unset "+claude.EnvCLI+" && npm install") {
@@ -102,7 +102,7 @@ func TestAVariableThatNamesNoCLIHasToGo(t *testing.T) {
 	}
 }
 
-func TestReadyHeedsItsContext(t *testing.T) {
+func TestReady_EndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	got := newAdapter(t, itself(t, map[string]string{versionVariable: "2.1.300"})).Ready(ctx)
@@ -149,7 +149,7 @@ func refused(t testing.TB, a *claudecode.Adapter, req agent.Request) error {
 
 // A CLI that is too old is not run, however it shows: in the handshake, by its version, or because it
 // ends at once.
-func TestATooOldCLIIsNotRun(t *testing.T) {
+func TestVersion_TooOldCLIIsNotRun(t *testing.T) {
 	for name, base := range map[string]*claude.Options{
 		"it says so": claudetest.ScriptCLI(t, func(s *claudetest.ScriptSession) {
 			s.Initialize(`{"claude_code_version":"2.1.100"}`)
@@ -166,7 +166,7 @@ func TestATooOldCLIIsNotRun(t *testing.T) {
 	}
 }
 
-func TestACLIWhoseVersionNobodyKnowsIsRun(t *testing.T) {
+func TestVersion_UnknownVersionIsRun(t *testing.T) {
 	for name, version := range map[string]string{"silent": "", "strange": "next"} {
 		t.Run(name, func(t *testing.T) {
 			cli := claudetest.ScriptCLI(t, func(s *claudetest.ScriptSession) {
@@ -182,7 +182,7 @@ func TestACLIWhoseVersionNobodyKnowsIsRun(t *testing.T) {
 }
 
 // A CLI that does not tell its version in the handshake is asked for it, once for each file.
-func TestASilentCLIIsAskedForItsVersionOnce(t *testing.T) {
+func TestVersion_IsQueriedOncePerFile(t *testing.T) {
 	count := filepath.Join(t.TempDir(), "count")
 	a := newAdapter(t, itself(t, map[string]string{turnVariable: "hello", versionVariable: claude.OldestTested, countVariable: count}))
 	for range 3 {

@@ -24,8 +24,8 @@ import (
 
 var record = flag.Bool("record", false, "run the real CLI and record its lines into testdata; -update then makes the events of them")
 
-// TestRecord is how the lines in testdata were made.
-func TestRecord(t *testing.T) {
+// TestRecord_Scenarios is how the lines in testdata were made.
+func TestRecord_Scenarios(t *testing.T) {
 	if !*record {
 		t.Skip("records the lines of the real CLI only with -record")
 	}

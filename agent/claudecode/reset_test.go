@@ -59,7 +59,7 @@ func (s *hesitantStore) Append(ctx context.Context, key transcript.Key, entries 
 // After a reset the model is asked as it would be by a process of its own, but for the notice that there was a
 // reset: nothing of what was said is left. The tokens, the counts and the budget tell the conversations apart. The first
 // one is free for another run, the second is not.
-func TestAResetBeginsAConversationThatKnowsNothing(t *testing.T) {
+func TestReset_BeginsAnEmptyConversation(t *testing.T) {
 	for name, newCLI := range eachCLI {
 		t.Run(name, func(t *testing.T) {
 			cli := newCLI(t)
@@ -125,7 +125,7 @@ func TestAResetBeginsAConversationThatKnowsNothing(t *testing.T) {
 }
 
 // A conversation with something that would outlive it refuses to be reset.
-func TestAResetIsRefusedWhereSomethingWouldBeLeft(t *testing.T) {
+func TestReset_IsRefusedWhereStateWouldRemain(t *testing.T) {
 	t.Run("a task in the background", func(t *testing.T) {
 		cli := claudetest.CLI(t)
 		call := script.ToolCall{Name: "Bash", Input: script.Input{"command": "tail -f /dev/null", "description": "Wait", "run_in_background": true}}

@@ -10,7 +10,7 @@ import (
 	"github.com/drover-agents/drover/internal/ident"
 )
 
-func TestWhichConversationARunBelongsTo(t *testing.T) {
+func TestResume_ConversationOfARun(t *testing.T) {
 	const id = "6f9619ff-8b86-4d11-b42d-00c04fc964ff"
 	type said struct {
 		resume, session, title string
@@ -57,7 +57,7 @@ func TestWhichConversationARunBelongsTo(t *testing.T) {
 
 // The rule in full: what the CLI said last, if it told how the turn ended or anybody had said something
 // in it; else what was resumed.
-func TestWhichTokenContinuesAConversation(t *testing.T) {
+func TestResumeToken_OfAConversation(t *testing.T) {
 	for name, x := range map[string]struct {
 		session  continuity
 		backend  string

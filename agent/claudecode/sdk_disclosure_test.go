@@ -21,7 +21,7 @@ func opens(r **tool.Registry, name, added string) *tool.Tool {
 }
 
 // Handlers that change their own registry, two at once, give the model the tools in its next request.
-func TestAToolThatAHandlerAddsToItsRegistryIsInTheNextRequest(t *testing.T) {
+func TestDisclosure_ToolAddedToARegistryIsInTheNextRequest(t *testing.T) {
 	cli := claudetest.CLI(t)
 	var r *tool.Registry
 	r = tool.MustRegistry(nil, opens(&r, "one", "first"), opens(&r, "left", "second"), opens(&r, "right", "third"))

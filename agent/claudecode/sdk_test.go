@@ -44,7 +44,7 @@ func sdkNames(tools []claude.Tool) []string {
 	return out
 }
 
-func TestToSDKTools(t *testing.T) {
+func TestToSDKTools_AcceptedInputs(t *testing.T) {
 	declared := tool.Must[tool.None, int]("declared", "has no handler", nil)
 	for _, c := range []struct {
 		name string
@@ -98,7 +98,7 @@ func text(r claude.ToolResult) string {
 	return strings.Join(parts, "|")
 }
 
-func TestToSDKToolsWithOverrides(t *testing.T) {
+func TestToSDKTools_WithOverrides(t *testing.T) {
 	shown := schema.MustParse(`{"type":"object","properties":{"a":{"type":"number"}}}`)
 	tools, err := claudecode.ToSDKTools(sum(), &claudecode.SDKToolOptions{
 		ToolConfig: func(t *tool.Tool) tool.Presentation {
@@ -133,7 +133,7 @@ type point struct {
 	X int `json:"x"`
 }
 
-func TestFormatResult(t *testing.T) {
+func TestFormatResult_Content(t *testing.T) {
 	image := tool.Image{Data: []byte{1}, MIMEType: "image/png"}
 	cyclic := map[string]any{}
 	cyclic["self"] = cyclic
@@ -174,7 +174,7 @@ func TestFormatResult(t *testing.T) {
 	}
 }
 
-func TestSDKServerListsNames(t *testing.T) {
+func TestSDKServer_ListsNames(t *testing.T) {
 	r := tool.MustRegistry(nil,
 		named("read", tool.WithMetadata(map[string]any{"readOnly": true})),
 		named("write", tool.WithMetadata(map[string]any{"mutates": true})),
@@ -209,7 +209,7 @@ func TestSDKServerListsNames(t *testing.T) {
 	}
 }
 
-func TestSDKServerFollowsItsRegistry(t *testing.T) {
+func TestSDKServer_FollowsItsRegistry(t *testing.T) {
 	r := tool.MustRegistry(nil, named("a"))
 	s, err := claudecode.NewSDKServer(r, nil)
 	if err != nil {
@@ -240,7 +240,7 @@ func TestSDKServerFollowsItsRegistry(t *testing.T) {
 }
 
 // What is added later is chosen from like the rest.
-func TestAnSDKServerServesOnlyWhatItIsToldTo(t *testing.T) {
+func TestSDKServer_ServesOnlySelectedTools(t *testing.T) {
 	r := tool.MustRegistry(nil, named("a"), named("hidden"))
 	s, err := claudecode.NewSDKServer(r, &claudecode.SDKServerOptions{SDKToolOptions: claudecode.SDKToolOptions{
 		Only: func(t *tool.Tool) bool { return !strings.HasPrefix(t.Name, "hidden") },
@@ -258,7 +258,7 @@ func TestAnSDKServerServesOnlyWhatItIsToldTo(t *testing.T) {
 }
 
 // Tools that the program speaks of must be there from the start.
-func TestAnSDKServerLoadsAllToolsIfItIsToldTo(t *testing.T) {
+func TestSDKServer_LoadsAllToolsOnRequest(t *testing.T) {
 	for _, always := range []bool{false, true} {
 		tools, err := claudecode.ToSDKTools(tool.Tools{named("a")}, &claudecode.SDKToolOptions{AlwaysLoad: always})
 		if err != nil {
@@ -272,7 +272,7 @@ func TestAnSDKServerLoadsAllToolsIfItIsToldTo(t *testing.T) {
 
 // The CLI calls tools of a registry: arguments are checked, calls are decided and told by the id that
 // the model gave them, and the model reads results, errors and denials.
-func TestTheCLICallsARegistry(t *testing.T) {
+func TestSDKServer_CLICallsARegistry(t *testing.T) {
 	for version, get := range map[string]func(testing.TB) *claudetest.RealCLI{"pinned": claudetest.CLI, "oldest": claudetest.OldestCLI} {
 		t.Run(version, func(t *testing.T) { testTheCLICallsARegistry(t, get(t)) })
 	}

@@ -39,7 +39,7 @@ func skillOf(t testing.TB, name string) *prompt.Skill {
 
 // The model finds the skills of a request by their descriptions and reads them, with every kind of host and with
 // any other tools.
-func TestTheModelUsesTheSkillsOfARequest(t *testing.T) {
+func TestSkills_ModelUsesThoseOfARequest(t *testing.T) {
 	shell := &gate.Permissions{ShellExecute: gate.LevelAllow}
 	for name, req := range map[string]agent.Request{
 		"nobody decides":          {},
@@ -86,7 +86,7 @@ func TestTheModelUsesTheSkillsOfARequest(t *testing.T) {
 
 // A tool gives the agent skills while it works. The model knows them when it reads the tool's result, without
 // a question about them where nobody decides.
-func TestSkillsAreAddedInTheMidstOfATurn(t *testing.T) {
+func TestSkills_AreAddedDuringATurn(t *testing.T) {
 	bothCLIs(t, func(t *testing.T, cli *claudetest.RealCLI) {
 		model := claudetest.NewModel(t,
 			script.Call("mcp__drover__learn", nil), script.Call("Skill", script.Input{"skill": "late"}), script.Text("Done."),
@@ -122,7 +122,7 @@ func TestSkillsAreAddedInTheMidstOfATurn(t *testing.T) {
 }
 
 // An agent that puts a link in the place of a folder of its home does not have skills written elsewhere.
-func TestSkillsAreNotWrittenOutOfTheHome(t *testing.T) {
+func TestSkills_AreNotWrittenOutsideOfTheHome(t *testing.T) {
 	cli, outside := claudetest.CLI(t), t.TempDir()
 	model := claudetest.NewModel(t,
 		script.Reply(bash("rm -r ~/.claude/skills && ln -s "+outside+" ~/.claude/skills && echo LINKED")),
@@ -152,7 +152,7 @@ func TestSkillsAreNotWrittenOutOfTheHome(t *testing.T) {
 	}
 }
 
-func TestSkillsNeedAHomeOfOurs(t *testing.T) {
+func TestSkills_UnusableOnesAreRefused(t *testing.T) {
 	cli := claudetest.ScriptCLI(t, func(*claudetest.ScriptSession) {})
 	for name, x := range map[string]struct {
 		base *claude.Options

@@ -18,7 +18,7 @@ import (
 	"github.com/drover-agents/drover/event"
 )
 
-func TestClaudeCodePassesTheSuiteOfAllAdapters(t *testing.T) {
+func TestAdapter_PassesTheSuite(t *testing.T) {
 	cli := claudetest.CLI(t)
 	seen := script.HasToolResult("Bash")
 	model := claudetest.NewModel(t,
@@ -52,7 +52,7 @@ func TestClaudeCodePassesTheSuiteOfAllAdapters(t *testing.T) {
 }
 
 // Readers of --json have only the page.
-func TestThePageNamesEveryFieldOfClaudeCodesOwnEvents(t *testing.T) {
+func TestDocs_NameEveryFieldOfTheAdaptersEvents(t *testing.T) {
 	text, err := os.ReadFile("../../docs/events.md")
 	if err != nil {
 		t.Fatal(err)

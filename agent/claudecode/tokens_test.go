@@ -10,7 +10,7 @@ import (
 	"github.com/drover-agents/drover/claude"
 )
 
-func TestTokensAreToldAfterEachModelCall(t *testing.T) {
+func TestTokens_AreReportedAfterEachModelCall(t *testing.T) {
 	stream := func(parent, event string) string {
 		return `{"type":"stream_event","session_id":"s","parent_tool_use_id":` + parent + `,"event":` + event + `}`
 	}

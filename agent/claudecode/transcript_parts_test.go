@@ -16,7 +16,7 @@ import (
 	"github.com/drover-agents/drover/internal/lines"
 )
 
-func TestALineIsMadeOfParts(t *testing.T) {
+func TestTranscript_PartsOfALine(t *testing.T) {
 	part := func(kind agent.TranscriptType, detail string) agent.TranscriptPart {
 		return agent.TranscriptPart{Type: kind, Detail: json.RawMessage(detail)}
 	}
@@ -63,7 +63,7 @@ func TestALineIsMadeOfParts(t *testing.T) {
 }
 
 // The lines of one model call all have its tokens.
-func TestTheTokensOfAModelCallAreToldOnce(t *testing.T) {
+func TestTranscript_TokensOfAModelCallAreReportedOnce(t *testing.T) {
 	r, told := newTestRecorder(false)
 	for _, id := range []string{"m1", "m1", "m2"} {
 		hear(r, `{"type":"assistant","uuid":"`+fmt.Sprint(len(*told))+`","message":{"id":"`+id+`","content":[{"type":"text"}],"usage":{"input_tokens":1}}}`)

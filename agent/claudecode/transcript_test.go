@@ -69,7 +69,7 @@ func names(lines []agent.TranscriptLine) (all []string) {
 	return all
 }
 
-func TestALineIsToldInThePlaceThatItsFileHas(t *testing.T) {
+func TestTranscript_LineHasItsPositionInTheFile(t *testing.T) {
 	for name, test := range map[string]struct {
 		unmirrored bool
 		heard      []string
@@ -125,7 +125,7 @@ func TestALineIsToldInThePlaceThatItsFileHas(t *testing.T) {
 }
 
 // Subagents of old CLIs do not say who they are; the message about their beginning does.
-func TestASubagentIsKnownByItsCall(t *testing.T) {
+func TestTranscript_SubagentIsIdentifiedByItsCall(t *testing.T) {
 	r, told := newTestRecorder(false)
 	hear(r, `{"type":"system","subtype":"task_started","task_id":"a7","tool_use_id":"call1"}`)
 	hear(r, `{"type":"assistant","uuid":"1","parent_tool_use_id":"call1"}`)
@@ -142,7 +142,7 @@ func TestASubagentIsKnownByItsCall(t *testing.T) {
 
 // However what is said, its copies and the files come together, every line is told once, the lines of the
 // file in its order, and no line of the stream is overtaken by one that was said after it.
-func TestNoLineIsLostOrToldTwice(t *testing.T) {
+func TestTranscript_NoLineIsLostOrRepeated(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		dir, err := os.MkdirTemp("", "transcript")
 		if err != nil {
@@ -241,7 +241,7 @@ func idsOf(lines []string) []string {
 	return ids
 }
 
-func TestFilesOfEarlierRunsAreNotRead(t *testing.T) {
+func TestTranscript_FilesOfEarlierRunsAreNotRead(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, text string) {
 		path := filepath.Join(dir, "projects", "p", name)
@@ -283,7 +283,7 @@ func TestFilesOfEarlierRunsAreNotRead(t *testing.T) {
 }
 
 // An agent that puts a link in the place of a folder does not have the files of others taken for its own.
-func TestALinkInThePlaceOfAFolderIsNotFollowed(t *testing.T) {
+func TestTranscript_LinkedFolderIsNotFollowed(t *testing.T) {
 	for _, replaced := range []string{".claude", ".claude/projects"} {
 		home, elsewhere := t.TempDir(), t.TempDir()
 		path := filepath.Join(elsewhere, ".claude", "projects", "p", testSession+".jsonl")
@@ -302,7 +302,7 @@ func TestALinkInThePlaceOfAFolderIsNotFollowed(t *testing.T) {
 	}
 }
 
-func TestTheLinesOfFilesOnWindowsHaveASource(t *testing.T) {
+func TestTranscript_SourceOfAWindowsPath(t *testing.T) {
 	source, session := sourceOfFile(`C:\Users\u\.claude\projects\p\` + testSession + `\subagents\agent-a1.jsonl`)
 	if source != "subagent:a1" || session != testSession {
 		t.Errorf("source %q, session %q", source, session)

@@ -16,7 +16,7 @@ func result(fields string) string {
 	return `{"type":"result","subtype":"success","result":"ok","session_id":"s",` + fields + `}`
 }
 
-func TestUsageOfResults(t *testing.T) {
+func TestUsage_OfResults(t *testing.T) {
 	const whole = `"m":{"inputTokens":10,"outputTokens":5,"cacheReadInputTokens":3,"cacheCreationInputTokens":2,"thinkingTokens":1,"webSearchRequests":4,"costUSD":0.25,"provider":"p"}`
 	count := event.TokenCount{
 		Input:  event.InputTokens{Total: 15, Uncached: new(int64(10)), CacheRead: new(int64(3)), CacheWrite: new(int64(2))},
@@ -86,7 +86,7 @@ func TestUsageOfResults(t *testing.T) {
 	}
 }
 
-func TestAMalformedEntryDropsAllTokens(t *testing.T) {
+func TestUsage_MalformedEntryDropsAllTokens(t *testing.T) {
 	good := `"inputTokens":1,"outputTokens":2`
 	for name, entry := range map[string]string{
 		"no object": `[]`, "null": `null`, "no input": `{"outputTokens":2}`, "no output": `{"inputTokens":1}`, "text": `{"inputTokens":"1","outputTokens":2}`,
@@ -103,7 +103,7 @@ func TestAMalformedEntryDropsAllTokens(t *testing.T) {
 	}
 }
 
-func TestBackgroundWorkThatIsNotWaitedForMakesTheCountPartial(t *testing.T) {
+func TestUsage_UnfinishedBackgroundWorkMakesItPartial(t *testing.T) {
 	n, _ := newNormaliser()
 	m := decode(t, result(`"modelUsage":{"m":{"inputTokens":10,"outputTokens":5}}`)).(*claude.ResultMessage)
 	n.events(m)
@@ -114,7 +114,7 @@ func TestBackgroundWorkThatIsNotWaitedForMakesTheCountPartial(t *testing.T) {
 }
 
 // The recorded sessions had a turn before the run, of as many tokens as the run itself.
-func TestARecordedResumedRunCountsItselfAlone(t *testing.T) {
+func TestUsage_ResumedRunCountsItselfAlone(t *testing.T) {
 	for _, name := range []string{"resumed", "resumed_oldest"} {
 		n, tick := newNormaliser()
 		done, _ := doneOf(t, play(t, n, tick, recorded(t, name)...))

@@ -48,7 +48,7 @@ func (h hold) wait() string {
 }
 
 // The death of the program ends what waits in it. The next one removes what is left on disk.
-func TestKillingTheProgramEndsWhatWaits(t *testing.T) {
+func TestWarm_KillingTheProgramEndsTheWaitingCLI(t *testing.T) {
 	cli, model := claudetest.CLI(t), claudetest.NewModel(t)
 	temp, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {

@@ -26,7 +26,7 @@ import (
 
 // A run for which a CLI was waiting is one like any other: the same events, and the model and the hooks are
 // asked the same, once. The CLI is used once, and only for the same request.
-func TestAWarmRunIsOneLikeAnyOther(t *testing.T) {
+func TestWarm_RunEqualsAColdOne(t *testing.T) {
 	for name, newCLI := range eachCLI {
 		t.Run(name, func(t *testing.T) {
 			cli := newCLI(t)
@@ -111,7 +111,7 @@ func TestWarmUp_FailsBesideAPrompt(t *testing.T) {
 }
 
 // What waits is gone with the adapter, and nothing is run by it any more.
-func TestCloseEndsWhatWaits(t *testing.T) {
+func TestWarm_CloseEndsTheWaitingCLI(t *testing.T) {
 	cli := claudetest.CLI(t) // it looks for what is left
 	model, ctx := claudetest.NewModel(t), inTime(t)
 	goroutines := goleak.IgnoreCurrent()
@@ -145,7 +145,7 @@ func TestCloseEndsWhatWaits(t *testing.T) {
 }
 
 // Nothing is prepared that could not be told from another's.
-func TestWhatCannotBePrepared(t *testing.T) {
+func TestWarm_RefusesIncomparableRequests(t *testing.T) {
 	cli := claudetest.CLI(t)
 	a := newAdapter(t, cli.Options(claudetest.NewModel(t)))
 	defer func() { _ = a.Close() }()

@@ -176,7 +176,7 @@ func TestBindWorkspace_WhatACallMayChange(t *testing.T) {
 	}
 }
 
-func TestACallIsThatOfTheInputItIsMadeWith(t *testing.T) {
+func TestBindWorkspace_CallHasItsRewrittenInput(t *testing.T) {
 	hook := func(path string) claude.Hook {
 		return claude.Hook{Event: claude.HookPreToolUse, Func: func(context.Context, claude.HookInput) (claude.HookOutput, error) {
 			if path == "" {
@@ -204,7 +204,7 @@ func TestACallIsThatOfTheInputItIsMadeWith(t *testing.T) {
 	}
 }
 
-func TestAPermissionMayChangeThePathOfACall(t *testing.T) {
+func TestBindWorkspace_PermissionMayChangeThePath(t *testing.T) {
 	elsewhere := claude.Allow{UpdatedInput: map[string]any{"file_path": "b.txt", "content": "x"}}
 	for name, answer := range map[string]claude.PermissionResult{"a value": elsewhere, "a pointer": &elsewhere} {
 		t.Run(name, func(t *testing.T) {
@@ -223,7 +223,7 @@ func TestAPermissionMayChangeThePathOfACall(t *testing.T) {
 }
 
 // A wait for others is no part of the time that a hook may take.
-func TestAHookWithATimeoutDoesNotWait(t *testing.T) {
+func TestBindWorkspace_HookWithATimeoutDoesNotWait(t *testing.T) {
 	seen := 0
 	b := newBoundRun(t, workspace.Options{}, claude.Options{Hooks: []claude.Hook{{
 		Event: claude.HookPreToolUse, Timeout: time.Second,
@@ -313,7 +313,7 @@ func TestBindWorkspace_ReasonOfACallThatIsNotMade(t *testing.T) {
 	}
 }
 
-func TestACommandThatWasInterruptedIsRolledBackOnce(t *testing.T) {
+func TestBindWorkspace_InterruptedCommandIsRolledBackOnce(t *testing.T) {
 	b := newBoundRun(t, workspace.Options{}, claude.Options{})
 	b.begins("c", "Bash", command)
 	b.write("a.txt", "half")

@@ -98,7 +98,7 @@ var leave = tool.Must("leave", "Write a file, then fail if told so.", func(ctx c
 // Calls of the real CLI that fail leave nothing behind, ignored files and a repository included; those that
 // succeed stay; the model reads what was put back; and calls that the CLI makes at the same time, one of
 // which is denied, do not wait for each other for ever.
-func TestACallOfTheRealCLIThatFailsIsUndone(t *testing.T) {
+func TestWorkspace_FailedCallOfTheRealCLIIsRolledBack(t *testing.T) {
 	for name, cli := range map[string]*claudetest.RealCLI{"pinned": claudetest.CLI(t), "oldest": claudetest.OldestCLI(t)} {
 		t.Run(name, func(t *testing.T) { undoneCalls(t, cli) })
 	}
@@ -195,7 +195,7 @@ func undoneCalls(t *testing.T, cli *claudetest.RealCLI) {
 }
 
 // A call may be blocked by any component; the calls beside it and after it get their turns.
-func TestACallThatIsNotMadeIsInNobodysWay(t *testing.T) {
+func TestWorkspace_BlockedCallDoesNotDelayOthers(t *testing.T) {
 	for name, cli := range map[string]*claudetest.RealCLI{"pinned": claudetest.CLI(t), "oldest": claudetest.OldestCLI(t)} {
 		t.Run(name, func(t *testing.T) { unmadeCalls(t, cli) })
 	}

@@ -66,7 +66,7 @@ func changed(t *testing.T, w *workspace.Workspace) []string {
 
 // Two subagents work in one workspace at the same time, in a cell. The command of one fails: what it has
 // changed is put back, what the other has made meanwhile stays, and the run tells of it.
-func TestAFailedCommandOfOneSubagentLeavesTheOthersFiles(t *testing.T) {
+func TestWorkspace_FailedCommandKeepsFilesOfAnotherSubagent(t *testing.T) {
 	w := shop(t)
 	ask := func(name string) script.Block {
 		return script.ToolCall{Name: "Agent", Input: script.Input{"subagent_type": "general-purpose", "description": name, "prompt": "You are " + name}}
@@ -111,7 +111,7 @@ func anyRequest(model *claudetest.Model, text string) bool {
 }
 
 // A run is stopped in the middle of a command: what that has done by then is put back.
-func TestACommandThatIsInterruptedIsUndone(t *testing.T) {
+func TestWorkspace_InterruptedCommandIsRolledBack(t *testing.T) {
 	w := shop(t)
 	begun := filepath.Join(w.Root(), "begun")
 	model := claudetest.NewModel(t, script.Reply(bash("echo 9 > shop/price.txt; touch begun; perl -e 'select(undef,undef,undef,20)'")))
@@ -142,7 +142,7 @@ func TestACommandThatIsInterruptedIsUndone(t *testing.T) {
 	}
 }
 
-func TestTheWorkingDirectoryIsInTheWorkspace(t *testing.T) {
+func TestWorkspace_HasTheWorkingDirectory(t *testing.T) {
 	w := shop(t)
 	model := claudetest.NewModel(t, script.Reply(bash("pwd")), script.Text("Done."))
 	base := claudetest.CLI(t).Options(model)
@@ -162,7 +162,7 @@ func TestTheWorkingDirectoryIsInTheWorkspace(t *testing.T) {
 
 // A tool of this program has another agent work in its own workspace. Its calls are part of the tool's
 // call: they wait for each other and not for that, and go with it.
-func TestAToolMayRunAnotherAgentInItsWorkspace(t *testing.T) {
+func TestWorkspace_ToolMayRunAnotherAgentInIt(t *testing.T) {
 	w := shop(t)
 	other := claudetest.NewModel(t,
 		script.Reply(bash("echo 9 > shop/price.txt"), bash("echo x > undone; exit 1"),

@@ -18,7 +18,7 @@ import (
 
 // What a command of the CLI really has in its environment is what counts. The command tells names
 // and never values, so that a failure of this test puts no secret of the host into a log.
-func TestNothingOfTheHostButPathReachesTheCLI(t *testing.T) {
+func TestCLI_ReceivesOnlyPathFromTheHost(t *testing.T) {
 	planted := []string{
 		"DROVER_PLANTED", "AWS_SECRET_ACCESS_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN",
 		"GITHUB_TOKEN", "XDG_CONFIG_HOME", "LANG", "USER",
@@ -50,7 +50,7 @@ func TestNothingOfTheHostButPathReachesTheCLI(t *testing.T) {
 	}
 }
 
-func TestOldestCLI(t *testing.T) {
+func TestOldestCLI_AnswersAPrompt(t *testing.T) {
 	cli := claudetest.OldestCLI(t)
 	model := claudetest.NewModel(t, script.Text("Still alive."))
 	var version, answer string
@@ -70,8 +70,8 @@ func TestOldestCLI(t *testing.T) {
 	}
 }
 
-// TestHelperNamedCLI tells which CLI it got, in a test binary of its own.
-func TestHelperNamedCLI(t *testing.T) {
+// TestHelper_NamedCLI tells which CLI it got, in a test binary of its own.
+func TestHelper_NamedCLI(t *testing.T) {
 	if os.Getenv(namedVariable) != "" {
 		fmt.Println("got", claudetest.CLI(t).Path)
 	}
@@ -80,7 +80,7 @@ func TestHelperNamedCLI(t *testing.T) {
 const namedVariable = "DROVER_TEST_NAMED"
 
 // A CLI that is named needs no module to install one in, and no npm.
-func TestNamedCLINeedsNoInstallation(t *testing.T) {
+func TestCLI_NamedPathNeedsNoInstallation(t *testing.T) {
 	for name, want := range map[string]string{
 		"DROVER_CLAUDE=/opt/claude": "got /opt/claude\n",
 		"DROVER_CLAUDE=":            "next: run the tests inside a module, or set DROVER_CLAUDE to a CLI",
@@ -89,7 +89,7 @@ func TestNamedCLINeedsNoInstallation(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		cmd := exec.Command(self, "-test.run=^TestHelperNamedCLI$")
+		cmd := exec.Command(self, "-test.run=^TestHelper_NamedCLI$")
 		cmd.Dir = t.TempDir() // outside of any module
 		cmd.Env = []string{name, namedVariable + "=1", "TMPDIR=" + t.TempDir(), "DROVER_SLOTS=" + t.TempDir()}
 		out, _ := cmd.CombinedOutput() // the second one fails, as it should
@@ -100,7 +100,7 @@ func TestNamedCLINeedsNoInstallation(t *testing.T) {
 }
 
 // The leaks of parallel tests cannot be distinguished.
-func TestParallelTestsAreRefused(t *testing.T) {
+func TestCLI_ParallelTestsAreRefused(t *testing.T) {
 	t.Run("group", func(t *testing.T) {
 		t.Run("parallel before", func(t *testing.T) {
 			t.Parallel()
@@ -121,7 +121,7 @@ func wantPanic(t *testing.T, words string) {
 	}
 }
 
-func TestWriteFile(t *testing.T) {
+func TestRealCLI_WriteFile(t *testing.T) {
 	cli := claudetest.CLI(t)
 	path := cli.WriteFile(t, "a/b.txt", "text")
 	got, err := os.ReadFile(filepath.Join(cli.Work, "a", "b.txt"))

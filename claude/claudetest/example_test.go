@@ -16,10 +16,10 @@ import (
 )
 
 // inTest is what the examples call with the test that they show. As examples they are compiled
-// only; TestExamples runs them.
+// only; TestExamples_RunAsTests runs them.
 var inTest = func(func(t *testing.T)) {}
 
-func TestExamples(t *testing.T) {
+func TestExamples_RunAsTests(t *testing.T) {
 	defer func(was func(func(*testing.T))) { inTest = was }(inTest)
 	for name, example := range map[string]func(){
 		"CLI": ExampleCLI, "NewModel": ExampleNewModel, "ScriptCLI": ExampleScriptCLI, "Model_ToolResult": ExampleModel_toolResult,

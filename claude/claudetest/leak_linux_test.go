@@ -15,7 +15,7 @@ import (
 	"github.com/drover-agents/drover/claude/script"
 )
 
-func TestCLILeftRunningFailsTheTest(t *testing.T) {
+func TestLeakCheck_CLILeftRunningFailsTheTest(t *testing.T) {
 	ft := &fakeTest{TB: t}
 	cli := claudetest.CLI(ft)
 	model := claudetest.NewModel(t)
@@ -39,7 +39,7 @@ func TestCLILeftRunningFailsTheTest(t *testing.T) {
 }
 
 // A process that has cut all ties to the CLI is found by the variable that it inherited.
-func TestGrandchildLeftRunningFailsTheTest(t *testing.T) {
+func TestLeakCheck_GrandchildLeftRunningFailsTheTest(t *testing.T) {
 	ft := &fakeTest{TB: t}
 	cli := claudetest.CLI(ft)
 	alive, held, err := os.Pipe()
@@ -70,7 +70,7 @@ func environ(vars map[string]string) []string {
 	return list
 }
 
-func TestGoroutineLeftFailsTheTest(t *testing.T) {
+func TestLeakCheck_GoroutineLeftRunningFailsTheTest(t *testing.T) {
 	ft := &fakeTest{TB: t}
 	claudetest.CLI(ft)
 	release := make(chan struct{})
@@ -83,7 +83,7 @@ func TestGoroutineLeftFailsTheTest(t *testing.T) {
 func leftBehind(release chan struct{}) { <-release }
 
 // Goroutines that were there before the call, and a client that is closed, are no leak.
-func TestCleanTestPasses(t *testing.T) {
+func TestLeakCheck_CleanTestPasses(t *testing.T) {
 	before := make(chan struct{})
 	defer close(before)
 	go leftBehind(before)

@@ -22,10 +22,10 @@ func TestMain(m *testing.M) {
 	claudetest.Main(m)
 }
 
-// leaveVariable says what TestHelperLeaves leaves behind, in a test binary of its own.
+// leaveVariable says what TestHelper_Leaves leaves behind, in a test binary of its own.
 const leaveVariable = "DROVER_TEST_LEAVE"
 
-func TestHelperLeaves(t *testing.T) {
+func TestHelper_Leaves(t *testing.T) {
 	switch os.Getenv(leaveVariable) {
 	case "file":
 		if _, err := os.CreateTemp("", "left-"); err != nil {
@@ -38,7 +38,7 @@ func TestHelperLeaves(t *testing.T) {
 	}
 }
 
-func TestMainReportsWhatTestsLeave(t *testing.T) {
+func TestMain_ReportsFilesAndGoroutinesLeftBehind(t *testing.T) {
 	cases := []struct {
 		leave string
 		code  int
@@ -55,7 +55,7 @@ func TestMainReportsWhatTestsLeave(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			cmd := exec.Command(self, "-test.run=^TestHelperLeaves$")
+			cmd := exec.Command(self, "-test.run=^TestHelper_Leaves$")
 			cmd.Env = append(os.Environ(), leaveVariable+"="+c.leave)
 			out, err := cmd.CombinedOutput()
 			var exit *exec.ExitError

@@ -147,9 +147,9 @@ func hasLine(lines []line, substr string) bool {
 	return slices.ContainsFunc(lines, func(l line) bool { return strings.Contains(l.raw, substr) })
 }
 
-// TestRealCLI has one conversation with the CLI in which the model does everything that a script
+// TestModel_RealCLIPlaysEveryStep has one conversation with the CLI in which the model does everything that a script
 // can say and that the CLI survives.
-func TestRealCLI(t *testing.T) {
+func TestModel_RealCLIPlaysEveryStep(t *testing.T) {
 	eachCLI(t, func(t *testing.T, version, path string) {
 		s := script.New()
 		s.Strict = true
@@ -357,7 +357,7 @@ func checkBadToolJSON(t *testing.T, m *claudetest.Model, _ line, _ []line) {
 }
 
 // The bundled example file gives the structured output.
-func TestRealCLIStructuredOutput(t *testing.T) {
+func TestModel_RealCLIReturnsStructuredOutput(t *testing.T) {
 	eachCLI(t, func(t *testing.T, _, path string) {
 		m := claudetest.LoadModel(t, "../script/testdata/example.yaml")
 		cli := startCLI(t, path, m, `--json-schema={"type":"object","properties":{"files":{"type":"integer"},"lines":{"type":"integer"}},"required":["files"]}`)
@@ -373,7 +373,7 @@ func TestRealCLIStructuredOutput(t *testing.T) {
 }
 
 // A request that the script does not answer ends the turn at once, with the script's own words.
-func TestRealCLIUnmatched(t *testing.T) {
+func TestModel_UnmatchedRequestEndsTheTurnOfTheRealCLI(t *testing.T) {
 	eachCLI(t, func(t *testing.T, _, path string) {
 		ft := &fakeTest{TB: t}
 		m := claudetest.NewModel(ft)

@@ -27,7 +27,7 @@ func askModel(t *testing.T, m *claudetest.Model, text string) int {
 	return resp.StatusCode
 }
 
-func TestModelReportsAtTheEnd(t *testing.T) {
+func TestModel_ReportsFailuresAtTheEndOfTheTest(t *testing.T) {
 	tests := []struct {
 		name  string
 		asked int
@@ -61,7 +61,7 @@ func TestModelReportsAtTheEnd(t *testing.T) {
 	}
 }
 
-func TestModelEnv(t *testing.T) {
+func TestModel_Env(t *testing.T) {
 	m := claudetest.NewModel(t)
 	want := map[string]string{"ANTHROPIC_BASE_URL": m.URL(), "ANTHROPIC_API_KEY": claudetest.FakeKey}
 	if diff := cmp.Diff(want, m.Env()); diff != "" {
@@ -72,7 +72,7 @@ func TestModelEnv(t *testing.T) {
 	}
 }
 
-func TestLoadModel(t *testing.T) {
+func TestLoadModel_ReadsTheExample(t *testing.T) {
 	m := claudetest.LoadModel(t, "../script/testdata/example.yaml")
 	if got := len(m.Unused()); got != 6 {
 		t.Errorf("got %d turns, want 6", got)

@@ -11,7 +11,7 @@ import (
 	"testing/synctest"
 )
 
-func TestPipeWriterWaitsForRoom(t *testing.T) {
+func TestPipe_WriterWaitsForSpace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPipe()
 		sent := bytes.Repeat([]byte("x"), pipeCapacity+1)
@@ -41,7 +41,7 @@ func TestPipeWriterWaitsForRoom(t *testing.T) {
 	})
 }
 
-func TestPipeReaderWaitsForBytes(t *testing.T) {
+func TestPipe_ReaderWaitsForBytes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPipe()
 		var got []byte
@@ -58,7 +58,7 @@ func TestPipeReaderWaitsForBytes(t *testing.T) {
 	})
 }
 
-func TestPipeEnds(t *testing.T) {
+func TestPipe_CloseOfEitherEnd(t *testing.T) {
 	cases := []struct {
 		name        string
 		close       func(*pipe)
@@ -90,7 +90,7 @@ func TestPipeEnds(t *testing.T) {
 	}
 }
 
-func TestPipeCloseWakesWhoWaits(t *testing.T) {
+func TestPipe_CloseWakesReaderAndWriter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		empty, full := newPipe(), newPipe()
 		_, _ = full.Write(make([]byte, pipeCapacity))

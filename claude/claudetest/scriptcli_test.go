@@ -15,7 +15,7 @@ import (
 	"github.com/drover-agents/drover/claude/claudetest"
 )
 
-func TestScriptCLIReportsAProcessThatIsNotClosed(t *testing.T) {
+func TestScriptCLI_ReportsAProcessThatIsNotClosed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ft := &fakeTest{TB: t}
 		cli := claudetest.ScriptCLI(ft, func(s *claudetest.ScriptSession) {
@@ -32,7 +32,7 @@ func TestScriptCLIReportsAProcessThatIsNotClosed(t *testing.T) {
 	})
 }
 
-func TestScriptCLIPlaysATurn(t *testing.T) {
+func TestScriptCLI_PlaysATurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ft := &fakeTest{TB: t}
 		cli := claudetest.ScriptCLI(ft, func(s *claudetest.ScriptSession) {
@@ -54,7 +54,7 @@ func TestScriptCLIPlaysATurn(t *testing.T) {
 }
 
 // A script receives the host's lines unchanged.
-func TestScriptCLIHearsThePrompt(t *testing.T) {
+func TestScriptCLI_ReceivesThePrompt(t *testing.T) {
 	var heard claudetest.Frame
 	cli := claudetest.ScriptCLI(t, func(s *claudetest.ScriptSession) {
 		s.Initialize("")
@@ -114,7 +114,7 @@ func runAsProcess(t *testing.T, name string) *claude.Options {
 	return &claude.Options{CLIPath: self, Env: claude.ExactEnv(map[string]string{scriptVariable: name})}
 }
 
-func TestRunScriptIsARealProcess(t *testing.T) {
+func TestRunScript_IsARealProcess(t *testing.T) {
 	if got, err := ask(t, runAsProcess(t, "one turn")); got != "From a process." || err != nil {
 		t.Errorf("got %q (%v), want the script's words", got, err)
 	}
@@ -125,7 +125,7 @@ func TestRunScriptIsARealProcess(t *testing.T) {
 	}
 }
 
-func TestRunScriptCanIgnoreSignals(t *testing.T) {
+func TestRunScript_CanIgnoreSignals(t *testing.T) {
 	c, err := claude.Connect(t.Context(), runAsProcess(t, "deaf"))
 	if err != nil {
 		t.Fatal(err)

@@ -24,11 +24,11 @@ import (
 	"github.com/drover-agents/drover/advice"
 )
 
-// slotVariable makes TestHelperSlots act, in a test binary of its own: "hold" or "take" and the
+// slotVariable makes TestHelper_Slots act, in a test binary of its own: "hold" or "take" and the
 // folder of the slots.
 const slotVariable = "DROVER_TEST_SLOTS"
 
-func TestHelperSlots(t *testing.T) {
+func TestHelper_Slots(t *testing.T) {
 	how, dir, _ := strings.Cut(os.Getenv(slotVariable), " ")
 	switch how {
 	case "hold":
@@ -40,19 +40,19 @@ func TestHelperSlots(t *testing.T) {
 	}
 }
 
-// slotsHelper is a process that does what TestHelperSlots says.
+// slotsHelper is a process that does what TestHelper_Slots says.
 func slotsHelper(t *testing.T, how, dir string) *exec.Cmd {
 	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(self, "-test.run=^TestHelperSlots$")
+	cmd := exec.Command(self, "-test.run=^TestHelper_Slots$")
 	cmd.Env = append(os.Environ(), slotVariable+"="+how+" "+dir, "TMPDIR="+t.TempDir()) // what a killed one leaves
 	return cmd
 }
 
-func TestSlotComesBackWhenItsProcessDies(t *testing.T) {
+func TestSlot_IsReleasedWhenItsProcessDies(t *testing.T) {
 	dir := t.TempDir()
 	holder := slotsHelper(t, "hold", dir)
 	stdin, err := holder.StdinPipe()
@@ -85,7 +85,7 @@ func TestSlotComesBackWhenItsProcessDies(t *testing.T) {
 
 // A package with many tests asks for its next slot as soon as it has given one back. Others must not
 // wait until it is through.
-func TestWhoWaitsIsServedBeforeWhoComesAgain(t *testing.T) {
+func TestSlot_LongestWaiterIsServedFirst(t *testing.T) {
 	dir := t.TempDir()
 	var takes atomic.Int64
 	over := make(chan struct{})
@@ -124,7 +124,7 @@ func TestWhoWaitsIsServedBeforeWhoComesAgain(t *testing.T) {
 
 // Four processes take two slots a few dozen times and write down when. At no time there are more
 // than two.
-func TestProcessesShareTheSlots(t *testing.T) {
+func TestSlot_ProcessesShareTheLimit(t *testing.T) {
 	dir := t.TempDir()
 	var helpers []*exec.Cmd
 	for range 4 {
@@ -189,7 +189,7 @@ func mostAtOnce(log []byte) int {
 }
 
 // A test that uses two CLIs would otherwise wait for ever for another program that does the same.
-func TestATestProgramNeedsOneSlot(t *testing.T) {
+func TestSlot_TestProgramNeedsOnlyOne(t *testing.T) {
 	t.Setenv("DROVER_SLOTS", t.TempDir())
 	free := func() bool {
 		slot, err := acquireSlot(slotFolder(), 1, 0)

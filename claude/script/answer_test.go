@@ -18,7 +18,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestStreamedMessage(t *testing.T) {
+func TestAnswer_StreamedMessage(t *testing.T) {
 	bash := script.ToolCall{Name: "Bash", Input: script.Input{"command": "a < b"}}
 	tests := []struct {
 		name   string
@@ -60,7 +60,7 @@ func TestStreamedMessage(t *testing.T) {
 	}
 }
 
-func TestStreamEventOrder(t *testing.T) {
+func TestAnswer_OrderOfStreamEvents(t *testing.T) {
 	server := start(t, script.New(script.Text("abcde").Chunked(2, 0).
 		Metered(script.Usage{Input: 7, Output: 9, CacheRead: 3, CacheCreation: 2})))
 	got := parseStream(t, mustPost(t, server, ask("go", true)))
@@ -77,7 +77,7 @@ func TestStreamEventOrder(t *testing.T) {
 	}
 }
 
-func TestWholeMessage(t *testing.T) {
+func TestAnswer_WholeMessage(t *testing.T) {
 	turn := script.Reply(script.ThinkingBlock{Thinking: "hm", Signature: "S"}, script.TextBlock{Text: "a"},
 		script.ToolCall{ID: "x", Name: "Bash", Input: json.RawMessage(`{"b":1,"a":2}`)})
 	turn.StopSequence, turn.Model = "END", "other"
@@ -93,7 +93,7 @@ func TestWholeMessage(t *testing.T) {
 	}
 }
 
-func TestErrorAnswer(t *testing.T) {
+func TestFail_StatusAndRetryAfter(t *testing.T) {
 	server := start(t, script.New(script.Fail(529, "").RetryAfter(1500*time.Millisecond)))
 	resp, body, err := post(t, server, ask("go", true))
 	if err != nil {
@@ -114,7 +114,7 @@ func TestErrorAnswer(t *testing.T) {
 	}
 }
 
-func TestFaults(t *testing.T) {
+func TestFault_BreaksTheAnswer(t *testing.T) {
 	overloaded := script.APIError{Status: 529, Message: "busy"}
 	tests := []struct {
 		name   string
@@ -154,7 +154,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-func TestResetBeforeAnswer(t *testing.T) {
+func TestFault_ResetBeforeTheAnswer(t *testing.T) {
 	server := start(t, script.New(script.Text("x").Breaking(script.ResetAfter(script.Nothing)), script.Text("y")))
 	req := newPost(t, server.URL()+"/v1/messages", ask("go", true))
 	req.GetBody = nil // otherwise the client may send the request again by itself
@@ -168,7 +168,7 @@ func TestResetBeforeAnswer(t *testing.T) {
 	}
 }
 
-func TestErrorEventUnstreamed(t *testing.T) {
+func TestFault_ErrorEventWithoutStreamIsAnErrorStatus(t *testing.T) {
 	server := start(t, script.New(script.Text("x").Breaking(script.ErrorEventAfter(0, script.APIError{Type: "billing_error", Message: "m"}))))
 	resp, body, err := post(t, server, ask("go", false))
 	if err != nil {
@@ -180,7 +180,7 @@ func TestErrorEventUnstreamed(t *testing.T) {
 }
 
 // Hanging answers end with the client, and with the server.
-func TestHangEnds(t *testing.T) {
+func TestHang_EndsWithClientOrServer(t *testing.T) {
 	for _, turn := range []script.Turn{script.Hang(), script.Text("x").Breaking(script.Fault{Kind: script.FaultHang, After: 2}), script.Text("x").Delayed(time.Hour), script.Text("x").Chunked(1, time.Hour)} {
 		for _, end := range []string{"client", "server"} {
 			server := start(t, script.New(turn))
@@ -211,7 +211,7 @@ func TestHangEnds(t *testing.T) {
 	}
 }
 
-func TestCloseNamesBlockedFunc(t *testing.T) {
+func TestServer_CloseNamesABlockedFunc(t *testing.T) {
 	release, entered := make(chan struct{}), make(chan struct{})
 	server, err := script.Start(script.New(script.Func(func(*script.Request) script.Turn {
 		close(entered)
@@ -235,7 +235,7 @@ func TestCloseNamesBlockedFunc(t *testing.T) {
 	<-done
 }
 
-func TestDelays(t *testing.T) {
+func TestTurn_Delays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		model, err := script.NewModel(script.New(script.Text("abcdef").Delayed(time.Hour).Chunked(2, time.Minute).Times(2)))
 		if err != nil {

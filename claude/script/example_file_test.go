@@ -10,13 +10,14 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/drover-agents/drover/claude/script"
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/drover-agents/drover/claude/script"
 )
 
 const reference = "../../docs/model-scripts.md"
 
-func TestExampleFile(t *testing.T) {
+func TestExampleFile_PlaysItsTurns(t *testing.T) {
 	s, err := script.Load("testdata/example.yaml")
 	if err != nil {
 		t.Fatal(err)
@@ -49,7 +50,7 @@ func TestExampleFile(t *testing.T) {
 	}
 }
 
-func TestReferenceShowsExample(t *testing.T) {
+func TestReference_ShowsTheExample(t *testing.T) {
 	doc, err := os.ReadFile(reference)
 	if err != nil {
 		t.Fatal(err)
@@ -64,7 +65,7 @@ func TestReferenceShowsExample(t *testing.T) {
 }
 
 // Every other block of YAML in the reference is a script, or a list of turns.
-func TestReferenceBlocks(t *testing.T) {
+func TestReference_EachBlockIsAScript(t *testing.T) {
 	doc, err := os.ReadFile(reference)
 	if err != nil {
 		t.Fatal(err)
@@ -84,7 +85,7 @@ func TestReferenceBlocks(t *testing.T) {
 	}
 }
 
-func TestReferenceNamesEveryField(t *testing.T) {
+func TestReference_NamesEveryField(t *testing.T) {
 	doc, err := os.ReadFile(reference)
 	if err != nil {
 		t.Fatal(err)

@@ -50,7 +50,7 @@ func everything() script.Script {
 	}
 }
 
-func TestRoundTrip(t *testing.T) {
+func TestScript_YAMLRoundTrip(t *testing.T) {
 	example, err := script.Load("testdata/example.yaml")
 	if err != nil {
 		t.Fatal(err)
@@ -72,7 +72,7 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
-func TestFunctionsAreNotData(t *testing.T) {
+func TestScript_FunctionsAreNotData(t *testing.T) {
 	for name, turn := range map[string]script.Turn{
 		"func":      script.Func(func(*script.Request) script.Turn { return script.Turn{} }),
 		"condition": script.Text("x").When(script.Not(script.Match{Any: []script.Match{{Func: func(*script.Request) bool { return true }}}})),
@@ -83,7 +83,7 @@ func TestFunctionsAreNotData(t *testing.T) {
 	}
 }
 
-func TestLoadErrors(t *testing.T) {
+func TestLoad_Errors(t *testing.T) {
 	const head = "version: 1\nturns:\n"
 	tests := []struct {
 		name, text string
@@ -137,7 +137,7 @@ func TestLoadErrors(t *testing.T) {
 	}
 }
 
-func TestLoadReportsAllProblems(t *testing.T) {
+func TestLoad_ReportsAllProblems(t *testing.T) {
 	_, err := script.Read(strings.NewReader("version: 1\nturns:\n  - {text: a, delay: x}\n  - {error: {status: 1}}\n"))
 	if got := strings.Count(advice.Text(err), "\n") + 1; got != 2 {
 		t.Errorf("got %d problems, want 2: %v", got, err)
@@ -151,7 +151,7 @@ func TestLoad_ReportedProblemsAreBounded(t *testing.T) {
 	}
 }
 
-func TestLoadNamesFile(t *testing.T) {
+func TestLoad_ErrorNamesTheFile(t *testing.T) {
 	path := t.TempDir() + "/bad.yaml"
 	if err := os.WriteFile(path, []byte("version: 1\nturn: []\n"), 0o600); err != nil {
 		t.Fatal(err)

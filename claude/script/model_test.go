@@ -36,7 +36,7 @@ func turnsTaken(s *script.Server) []string {
 	return names
 }
 
-func TestChoice(t *testing.T) {
+func TestModel_ChoosesTheTurn(t *testing.T) {
 	text := func(name string) script.Turn {
 		turn := script.Text(name)
 		turn.Name = name
@@ -87,7 +87,7 @@ func TestChoice(t *testing.T) {
 	}
 }
 
-func TestUnmatchedRequest(t *testing.T) {
+func TestModel_UnmatchedRequestIsAnError(t *testing.T) {
 	greeting := script.Text("a")
 	greeting.Name = "greeting"
 	server := start(t, script.New(greeting.When(script.Match{ToolOffered: "Bash"}, script.Not(script.SawText("q")))))
@@ -118,7 +118,7 @@ func TestUnmatchedRequest(t *testing.T) {
 	}
 }
 
-func TestUnused(t *testing.T) {
+func TestModel_Unused(t *testing.T) {
 	server := start(t, script.New(script.Text("a"), script.Text("b").Times(2), script.Text("c").When(script.SawText("never")), script.Text("d").Always()))
 	want := []string{"turn 1", "turn 2", `turn 3 (when request contains "never")`, "turn 4"}
 	if diff := cmp.Diff(want, server.Unused()); diff != "" {
@@ -132,7 +132,7 @@ func TestUnused(t *testing.T) {
 	}
 }
 
-func TestFunc(t *testing.T) {
+func TestFunc_MakesTheTurn(t *testing.T) {
 	nested := script.Func(func(r *script.Request) script.Turn {
 		return script.Func(func(r *script.Request) script.Turn { return script.Text("you said " + r.LastUserText()) })
 	})
@@ -160,7 +160,7 @@ func TestFunc(t *testing.T) {
 	}
 }
 
-func TestRequestAccessors(t *testing.T) {
+func TestRequest_Accessors(t *testing.T) {
 	server := start(t, script.New(script.Text("ok")))
 	req := newPost(t, server.URL()+"/v1/messages?beta=true", afterTool)
 	req.Header.Set("Anthropic-Beta", "one, two")
@@ -200,7 +200,7 @@ func TestRequestAccessors(t *testing.T) {
 	}
 }
 
-func TestMatches(t *testing.T) {
+func TestMatch_Conditions(t *testing.T) {
 	server := start(t, script.New(script.Text("ok")))
 	mustPost(t, server, afterTool)
 	r := server.LastRequest()
@@ -270,7 +270,7 @@ func TestModel_FormerNamesOfTools(t *testing.T) {
 	}
 }
 
-func TestOtherPaths(t *testing.T) {
+func TestModel_OtherPaths(t *testing.T) {
 	s := script.New()
 	s.CountTokens = 321
 	server := start(t, s)
@@ -313,7 +313,7 @@ func TestOtherPaths(t *testing.T) {
 	}
 }
 
-func TestNotJSON(t *testing.T) {
+func TestModel_MalformedRequestIsAnError(t *testing.T) {
 	server := start(t, script.New(script.Text("x")))
 	resp, body, err := post(t, server, `{"model":`)
 	if err != nil {
@@ -327,7 +327,7 @@ func TestNotJSON(t *testing.T) {
 	}
 }
 
-func TestConcurrentRequests(t *testing.T) {
+func TestModel_ConcurrentRequests(t *testing.T) {
 	const n = 40
 	s := script.New(script.Text("a").Times(n))
 	s.KeepRequests = 10
@@ -350,7 +350,7 @@ func TestConcurrentRequests(t *testing.T) {
 	}
 }
 
-func TestWaitRequestsEnds(t *testing.T) {
+func TestWaitRequests_EndsWithItsContext(t *testing.T) {
 	model, err := script.NewModel(script.New())
 	if err != nil {
 		t.Fatal(err)
@@ -366,7 +366,7 @@ func TestWaitRequestsEnds(t *testing.T) {
 	}
 }
 
-func TestValidate(t *testing.T) {
+func TestScript_Validate(t *testing.T) {
 	bad := script.Script{
 		Turns: []script.Turn{
 			script.Call("", nil),

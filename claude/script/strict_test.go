@@ -9,7 +9,7 @@ import (
 	"github.com/drover-agents/drover/claude/script"
 )
 
-func TestStrict(t *testing.T) {
+func TestStrict_RefusesInvalidRequests(t *testing.T) {
 	messages := func(list string) string { return `{"model":"m","max_tokens":1,"messages":[` + list + `]}` }
 	const (
 		user  = `{"role":"user","content":"hi"}`
@@ -65,7 +65,7 @@ func TestStrict(t *testing.T) {
 	}
 }
 
-func TestStrictNeedsVersionHeader(t *testing.T) {
+func TestStrict_NeedsVersionHeader(t *testing.T) {
 	s := script.New(script.Text("ok"))
 	s.Strict = true
 	model, err := script.NewModel(s)
@@ -81,7 +81,7 @@ func TestStrictNeedsVersionHeader(t *testing.T) {
 	}
 }
 
-func TestStrictRoles(t *testing.T) {
+func TestStrict_RolesMustAlternate(t *testing.T) {
 	s := script.New(script.Text("ok").Always())
 	s.StrictRoles = true
 	model, err := script.NewModel(s)

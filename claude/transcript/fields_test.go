@@ -40,7 +40,7 @@ func FuzzFields(f *testing.F) {
 	})
 }
 
-func TestUnquoteStart(t *testing.T) {
+func TestUnquoteStart_CutStrings(t *testing.T) {
 	for _, tt := range []struct{ name, text, want string }{
 		{"plain", `"abc`, "abc"},
 		{"cut escape", `"abc\`, "abc"},

@@ -37,7 +37,7 @@ func mustAppend(t testing.TB, s transcript.Store, key transcript.Key, lines ...s
 	}
 }
 
-func TestFileStoreTornLastLine(t *testing.T) {
+func TestFileStore_TornLastLine(t *testing.T) {
 	tests := []struct{ name, file, loaded, appended string }{
 		{"torn", `{"a":1}` + "\n" + `{"b":`, `{"a":1}`, `{"a":1} {"c":3}`},
 		{"only a torn line", `{"b":`, ``, `{"c":3}`},
@@ -74,7 +74,7 @@ func TestFileStoreTornLastLine(t *testing.T) {
 	}
 }
 
-func TestFileStoreReportsDamage(t *testing.T) {
+func TestFileStore_ReportsDamage(t *testing.T) {
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "-p", id1+".jsonl"), "{}\ndamage\n{}\n")
 	_, err := newFileStore(t, dir).Load(t.Context(), storeKey)
@@ -83,7 +83,7 @@ func TestFileStoreReportsDamage(t *testing.T) {
 	}
 }
 
-func TestFileStoreRefusesWhatIsNoObject(t *testing.T) {
+func TestFileStore_RefusesNonObjects(t *testing.T) {
 	s := newFileStore(t, t.TempDir())
 	for _, line := range []string{``, `[]`, `"x"`, `{`, `{}{}`, `{"a":1}` + "\n" + `{"b":2}`} {
 		if err := s.Append(t.Context(), storeKey, raw(`{}`, line)); err == nil {
@@ -95,7 +95,7 @@ func TestFileStoreRefusesWhatIsNoObject(t *testing.T) {
 	}
 }
 
-func TestFileStoreModes(t *testing.T) {
+func TestFileStore_FilesArePrivate(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("files have no modes here: run on Linux or macOS")
 	}
@@ -115,7 +115,7 @@ func TestFileStoreModes(t *testing.T) {
 	})
 }
 
-func TestFileStoreLinksThatClimbOut(t *testing.T) {
+func TestFileStore_LinksOutOfTheFolderAreRefused(t *testing.T) {
 	dir, outside := t.TempDir(), t.TempDir()
 	write(t, filepath.Join(outside, id1+".jsonl"), "{}\n")
 	if err := os.Symlink(outside, filepath.Join(dir, "-p")); err != nil {
@@ -170,7 +170,7 @@ func child(t *testing.T, dir, name string, env ...string) *exec.Cmd {
 	return cmd
 }
 
-func TestFileStoreManyProcesses(t *testing.T) {
+func TestFileStore_ManyProcessesAppend(t *testing.T) {
 	dir := t.TempDir()
 	var cmds []*exec.Cmd
 	for i := range 4 {

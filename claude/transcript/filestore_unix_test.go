@@ -19,7 +19,7 @@ func limitFileSize(text string) {
 	}
 }
 
-func TestFileStoreFailedAppendLeavesNothing(t *testing.T) {
+func TestFileStore_FailedAppendLeavesNothing(t *testing.T) {
 	dir := t.TempDir()
 	out, err := child(t, dir, "c", "TRANSCRIPT_TEST_LIMIT=25000").CombinedOutput()
 	if err == nil || !strings.Contains(string(out), "transcript: appending to -p/"+id1) {

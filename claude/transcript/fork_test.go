@@ -34,7 +34,7 @@ func forkOptions(dir string) transcript.ForkOptions {
 func old(n int) string   { return fmt.Sprintf("a0000000-0000-4000-8000-%012d", n) }
 func fresh(n int) string { return fmt.Sprintf("f0000000-0000-4000-8000-%012d", n) }
 
-func TestForkGolden(t *testing.T) {
+func TestFork_Golden(t *testing.T) {
 	lines := []string{
 		`{"type":"mode","mode":"normal","sessionId":"` + id1 + `"}`,
 		`{"parentUuid":null,"type":"user","uuid":"` + old(1) + `","sessionId":"` + id1 + `","timestamp":"T1","teamName":"t","agentName":"n","slug":"s","x":{"kept":1.0},"message":{"content":"ask <b>"}}`,
@@ -74,7 +74,7 @@ func TestForkGolden(t *testing.T) {
 	}
 }
 
-func TestForkUpToAndErrors(t *testing.T) {
+func TestFork_UpToAndErrors(t *testing.T) {
 	text := link("user", old(1), "") + link("assistant", old(2), old(1)) + link("user", old(3), old(2))
 	dir := configDir(t, map[string]string{
 		"p/" + id1 + ".jsonl": text,
@@ -107,7 +107,7 @@ func TestForkUpToAndErrors(t *testing.T) {
 
 // For any transcript: the copy is the same conversation, all its ids are fresh, and nothing in it
 // but forkedFrom points to the source.
-func TestForkProperty(t *testing.T) {
+func TestFork_CopyIsTheSameConversationWithNewIDs(t *testing.T) {
 	base := t.TempDir()
 	run := 0
 	rapid.Check(t, func(rt *rapid.T) {

@@ -59,7 +59,7 @@ func userLine(id, text string) string {
 		`"timestamp":"2026-01-01T00:00:00.000Z","message":{"role":"user","content":"` + text + `"}}` + "\n"
 }
 
-func TestProjectKey(t *testing.T) {
+func TestProjectKey_Names(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("the paths below are of Unix: run on Linux or macOS")
 	}
@@ -93,7 +93,7 @@ func TestProjectKey(t *testing.T) {
 	}
 }
 
-func TestProjectKeyResolvesLinks(t *testing.T) {
+func TestProjectKey_ResolvesLinks(t *testing.T) {
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
@@ -107,7 +107,7 @@ func TestProjectKeyResolvesLinks(t *testing.T) {
 	}
 }
 
-func TestConfigDir(t *testing.T) {
+func TestConfigDir_Order(t *testing.T) {
 	t.Setenv("HOME", "/home/nobody")
 	t.Setenv("USERPROFILE", "/home/nobody")
 	for _, tt := range []struct{ name, explicit, variable, want string }{
@@ -125,7 +125,7 @@ func TestConfigDir(t *testing.T) {
 	}
 }
 
-func TestProjectDirectoryName(t *testing.T) {
+func TestProject_DirectoryNameCanBeOverridden(t *testing.T) {
 	dir := configDir(t, map[string]string{
 		"named/" + id1 + ".jsonl":        userLine(id1, "named"),
 		"-no-such-dir/" + id2 + ".jsonl": userLine(id2, "derived"),
@@ -146,7 +146,7 @@ func TestProjectDirectoryName(t *testing.T) {
 	}
 }
 
-func TestLongProjectWithAnotherHash(t *testing.T) {
+func TestProject_LongNameWithAnotherHash(t *testing.T) {
 	cwd := "/no/such/" + strings.Repeat("long", 60)
 	key := transcript.ProjectKey(cwd)
 	dir := configDir(t, map[string]string{
@@ -162,7 +162,7 @@ func TestLongProjectWithAnotherHash(t *testing.T) {
 	}
 }
 
-func TestWorktreesBelongToTheProject(t *testing.T) {
+func TestProject_IncludesItsWorktrees(t *testing.T) {
 	if _, err := exec.LookPath("git"); err != nil {
 		t.Skip("no git: install it")
 	}
@@ -198,7 +198,7 @@ func TestWorktreesBelongToTheProject(t *testing.T) {
 }
 
 // A session id never becomes a path before it was checked.
-func TestRow69SessionIDIsNotAPath(t *testing.T) {
+func TestSessionID_IsNotAPath(t *testing.T) {
 	dir := configDir(t, map[string]string{"p/" + id1 + ".jsonl": userLine(id1, "x")})
 	write(t, filepath.Join(dir, "secret.jsonl"), userLine(id1, "secret"))
 	opts := transcript.Options{Dir: dir}
@@ -240,7 +240,7 @@ func TestRow69SessionIDIsNotAPath(t *testing.T) {
 	}
 }
 
-func TestLinksThatClimbOutAreRefused(t *testing.T) {
+func TestLayout_LinksOutOfTheFolderAreRefused(t *testing.T) {
 	outside := t.TempDir()
 	write(t, filepath.Join(outside, id1+".jsonl"), userLine(id1, "secret"))
 	write(t, filepath.Join(outside, id2, "subagents", "agent-x.jsonl"), userLine(id2, "secret"))

@@ -22,7 +22,7 @@ func prompt(content string, more ...string) string {
 	return `{"type":"user","uuid":"u","isSidechain":false` + strings.Join(more, "") + `,"message":{"role":"user","content":` + content + `}}` + "\n"
 }
 
-func TestListDescribesSessions(t *testing.T) {
+func TestList_DescribesSessions(t *testing.T) {
 	title := `{"type":"custom-title","customTitle":"Mine","sessionId":"s"}` + "\n"
 	aiTitle := `{"type":"ai-title","aiTitle":"Model's","sessionId":"s"}` + "\n"
 	last := `{"type":"last-prompt","lastPrompt":"the last","sessionId":"s"}` + "\n"
@@ -85,7 +85,7 @@ func TestListDescribesSessions(t *testing.T) {
 	}
 }
 
-func TestListLeavesOut(t *testing.T) {
+func TestList_LeavesOutOtherFiles(t *testing.T) {
 	dir := configDir(t, map[string]string{
 		"p/" + id1 + ".jsonl":             strings.Replace(userLine(id1, "sub"), `"isSidechain":false`, `"isSidechain":true`, 1),
 		"p/" + id2 + ".jsonl":             `{"type":"mode","mode":"normal"}` + "\n",
@@ -108,7 +108,7 @@ func TestListLeavesOut(t *testing.T) {
 }
 
 // The time of creation is found although the first lines do not have one.
-func TestRow68CreatedAtIsLookedForInTheHead(t *testing.T) {
+func TestCreatedAt_IsReadFromTheFirstLines(t *testing.T) {
 	dir := configDir(t, map[string]string{
 		"p/" + id1 + ".jsonl": `{"type":"mode","mode":"normal"}` + "\n" + `{"type":"x","timestamp":17}` + "\n" + userLine(id1, "x"),
 		"p/" + id2 + ".jsonl": prompt(`"no time at all"`),
@@ -121,7 +121,7 @@ func TestRow68CreatedAtIsLookedForInTheHead(t *testing.T) {
 	}
 }
 
-func TestListOrderPagesAndRepeats(t *testing.T) {
+func TestList_OrderPagesAndDuplicates(t *testing.T) {
 	files := map[string]string{}
 	id := func(i int) string { return fmt.Sprintf("%08d-0000-4000-8000-000000000000", i) }
 	for i := range 10 {
@@ -167,7 +167,7 @@ func TestListOrderPagesAndRepeats(t *testing.T) {
 	}
 }
 
-func TestListFilters(t *testing.T) {
+func TestList_Filters(t *testing.T) {
 	dir := configDir(t, map[string]string{
 		"p/" + id1 + ".jsonl": prompt(`"a"`, `,"entrypoint":"cli"`),
 		"p/" + id2 + ".jsonl": prompt(`"b"`, `,"entrypoint":"sdk-go"`),

@@ -34,7 +34,7 @@ func uuids(entries []transcript.Entry) string {
 	return strings.Join(list, " ")
 }
 
-func TestMessagesRebuildTheConversation(t *testing.T) {
+func TestMessages_RebuildTheConversation(t *testing.T) {
 	tests := []struct {
 		name, text, want string
 	}{
@@ -70,7 +70,7 @@ func TestMessagesRebuildTheConversation(t *testing.T) {
 	}
 }
 
-func TestMessagesPagesAndSystem(t *testing.T) {
+func TestMessages_PagesAndSystemMessages(t *testing.T) {
 	text := link("user", "a", "") + link("assistant", "b", "a") + link("system", "s", "b") + link("user", "c", "s")
 	dir := configDir(t, map[string]string{"p/" + id1 + ".jsonl": text})
 	opts := transcript.Options{Dir: dir}
@@ -97,7 +97,7 @@ func TestMessagesPagesAndSystem(t *testing.T) {
 	}
 }
 
-func TestEntriesKeepTheirLines(t *testing.T) {
+func TestEntries_KeepTheirLines(t *testing.T) {
 	line := `{"type":"of-tomorrow","n":12345678901234567890,"deep":{"k":[1,2]},  "sp":"\u00e9"}`
 	dir := configDir(t, map[string]string{"p/" + id1 + ".jsonl": line + "\n"})
 	got, err := transcript.Entries(t.Context(), id1, transcript.Options{Dir: dir})
@@ -108,7 +108,7 @@ func TestEntriesKeepTheirLines(t *testing.T) {
 
 // Real sessions of both ends of the range of CLI versions: one of two turns that was resumed, and
 // one with a subagent.
-func TestRealSessions(t *testing.T) {
+func TestMessages_OfRealSessions(t *testing.T) {
 	for version, agent := range map[string]string{"2.1.325": "a7c9b63d277ac1661", "2.1.197": "af99032de37b82972"} {
 		t.Run(version, func(t *testing.T) {
 			opts := transcript.Options{Dir: filepath.Join("testdata", "real", version), Project: "/work/demo", NoWorktrees: true}
@@ -161,7 +161,7 @@ func testRealSubagent(t *testing.T, id, agent string, opts transcript.Options) {
 	}
 }
 
-func TestNestedSubagents(t *testing.T) {
+func TestSubagents_Nested(t *testing.T) {
 	side := `,"isSidechain":true`
 	dir := configDir(t, map[string]string{
 		"p/" + id1 + ".jsonl":                                                                userLine(id1, "x"),

@@ -106,7 +106,7 @@ func (f *mirrorFixture) lost(t *testing.T, want int, is error) {
 	}
 }
 
-func TestRow66MirrorFlushesInOrder(t *testing.T) {
+func TestMirror_FlushesInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newMirror(t, transcript.MirrorOptions{}, nil)
 		f.Add(file(id1+".jsonl"), raw(`{"n":1}`, `{"n":2}`))
@@ -139,7 +139,7 @@ func TestRow66MirrorFlushesInOrder(t *testing.T) {
 	})
 }
 
-func TestRow66MirrorRetries(t *testing.T) {
+func TestMirror_Retries(t *testing.T) {
 	broken := errors.New("broken")
 	tests := []struct {
 		name   string
@@ -194,7 +194,7 @@ func TestRow66MirrorRetries(t *testing.T) {
 	}
 }
 
-func TestMirrorThresholds(t *testing.T) {
+func TestMirror_Thresholds(t *testing.T) {
 	big := `{"x":"` + strings.Repeat("y", 300<<10) + `"}`
 	tests := []struct {
 		name   string
@@ -226,7 +226,7 @@ func TestMirrorThresholds(t *testing.T) {
 	}
 }
 
-func TestMirrorEagerAppendsEachFrame(t *testing.T) {
+func TestMirror_EagerAppendsEachFrame(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newMirror(t, transcript.MirrorOptions{Eager: true}, nil)
 		for i := range 3 {
@@ -237,7 +237,7 @@ func TestMirrorEagerAppendsEachFrame(t *testing.T) {
 	})
 }
 
-func TestMirrorKeepsTheProjectOfAResumedSession(t *testing.T) {
+func TestMirror_KeepsTheProjectOfAResumedSession(t *testing.T) {
 	store := transcript.NewMemoryStore()
 	m, err := transcript.NewMirror(store, transcript.MirrorOptions{Dir: mirrorDir, ProjectKey: "-home"})
 	if err != nil {
@@ -253,7 +253,7 @@ func TestMirrorKeepsTheProjectOfAResumedSession(t *testing.T) {
 	}
 }
 
-func TestMirrorDropsFramesOutside(t *testing.T) {
+func TestMirror_DropsFramesOutsideTheFolder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newMirror(t, transcript.MirrorOptions{Eager: true}, nil)
 		bad := []string{
@@ -270,7 +270,7 @@ func TestMirrorDropsFramesOutside(t *testing.T) {
 	})
 }
 
-func TestMirrorAddNeverBlocks(t *testing.T) {
+func TestMirror_AddNeverBlocks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newMirror(t, transcript.MirrorOptions{Eager: true, MaxPending: 100}, func(ctx context.Context, _ int) error {
 			<-ctx.Done()
@@ -288,7 +288,7 @@ func TestMirrorAddNeverBlocks(t *testing.T) {
 	})
 }
 
-func TestMirrorCloseIsBounded(t *testing.T) {
+func TestMirror_CloseIsBounded(t *testing.T) {
 	tests := []struct {
 		name   string
 		answer func(release chan struct{}) func(context.Context, int) error
@@ -323,7 +323,7 @@ func TestMirrorCloseIsBounded(t *testing.T) {
 	}
 }
 
-func TestMirrorConcurrentUse(t *testing.T) {
+func TestMirror_ConcurrentUse(t *testing.T) {
 	store := transcript.NewMemoryStore()
 	m, err := transcript.NewMirror(store, transcript.MirrorOptions{Dir: mirrorDir, MaxEntries: 3})
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/drover-agents/drover/claude/transcript"
 )
 
-func TestRename(t *testing.T) {
+func TestRename_AppendsTheTitle(t *testing.T) {
 	dir := configDir(t, map[string]string{"p/" + id1 + ".jsonl": userLine(id1, "x")})
 	opts := transcript.Options{Dir: dir}
 	if err := transcript.Rename(t.Context(), id1, "  A <b> title \n", opts); err != nil {
@@ -31,7 +31,7 @@ func TestRename(t *testing.T) {
 	}
 }
 
-func TestRenameAfterATornLine(t *testing.T) {
+func TestRename_AfterATornLine(t *testing.T) {
 	dir := configDir(t, map[string]string{"p/" + id1 + ".jsonl": userLine(id1, "x") + `{"type":"assist`})
 	opts := transcript.Options{Dir: dir}
 	if err := transcript.Rename(t.Context(), id1, "T", opts); err != nil {
@@ -42,7 +42,7 @@ func TestRenameAfterATornLine(t *testing.T) {
 	}
 }
 
-func TestTag(t *testing.T) {
+func TestTag_Cleaned(t *testing.T) {
 	tests := []struct{ name, tag, want string }{
 		{"plain", "red", "red"},
 		{"surrounding space", "  red one ", "red one"},
@@ -75,7 +75,7 @@ func TestTag(t *testing.T) {
 	}
 }
 
-func TestDelete(t *testing.T) {
+func TestDelete_RemovesAllFilesOfTheSession(t *testing.T) {
 	dir := configDir(t, map[string]string{
 		"p/" + id1 + ".jsonl":                   userLine(id1, "x"),
 		"p/" + id1 + "/subagents/agent-a.jsonl": userLine(id1, "x"),
@@ -91,7 +91,7 @@ func TestDelete(t *testing.T) {
 	}
 }
 
-func TestArchive(t *testing.T) {
+func TestArchive_CanBeUndone(t *testing.T) {
 	dir := configDir(t, map[string]string{"p/" + id1 + ".jsonl": userLine(id1, "x")})
 	opts := transcript.Options{Dir: dir}
 	archived := func() bool {

@@ -68,7 +68,7 @@ func oneTurn(t *testing.T, cli *claudetest.RealCLI, model *claudetest.Model, cwd
 
 // A session made by the real CLI is mirrored into a store, laid out elsewhere from it, and resumed
 // there with the whole history: the model sees the first turn.
-func TestRealCLIResumesFromAStore(t *testing.T) { eachCLI(t, resumeFromAStore) }
+func TestRealCLI_ResumesFromAStore(t *testing.T) { eachCLI(t, resumeFromAStore) }
 
 func resumeFromAStore(t *testing.T, run runCLI, model *claudetest.Model) {
 	config, cwd := t.TempDir(), t.TempDir()
@@ -134,7 +134,7 @@ func mirror(t *testing.T, store transcript.Store, opts transcript.MirrorOptions,
 }
 
 // The CLI accepts what we write: a renamed and tagged session, and a fork of it.
-func TestRealCLIResumesAFork(t *testing.T) { eachCLI(t, resumeAFork) }
+func TestRealCLI_ResumesAFork(t *testing.T) { eachCLI(t, resumeAFork) }
 
 func resumeAFork(t *testing.T, run runCLI, model *claudetest.Model) {
 	config, cwd := t.TempDir(), t.TempDir()
@@ -165,7 +165,7 @@ func resumeAFork(t *testing.T, run runCLI, model *claudetest.Model) {
 }
 
 // The CLI and we name the directory of a project alike.
-func TestRealCLIProjectDirectories(t *testing.T) { eachCLI(t, projectDirectories) }
+func TestRealCLI_NamesProjectDirectoriesAlike(t *testing.T) { eachCLI(t, projectDirectories) }
 
 func projectDirectories(t *testing.T, run runCLI, _ *claudetest.Model) {
 	config, base := t.TempDir(), t.TempDir()

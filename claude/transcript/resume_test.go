@@ -53,7 +53,7 @@ func subKey(sub string) transcript.Key {
 	return transcript.Key{ProjectKey: storeKey.ProjectKey, SessionID: storeKey.SessionID, Subpath: sub}
 }
 
-func TestMaterialise(t *testing.T) {
+func TestMaterialise_WritesTheSessionOnly(t *testing.T) {
 	// A home directory with everything that must not be copied.
 	home := t.TempDir()
 	for _, name := range []string{".claude/.credentials.json", ".claude/settings.json", ".claude.json"} {
@@ -110,7 +110,7 @@ func checkModes(t *testing.T, dir string) {
 }
 
 // The settings of a named config directory come along, the refresh token does not.
-func TestRow67ResumeCopiesSettingsOnlyWhenNamed(t *testing.T) {
+func TestMaterialise_CopiesSettingsOnlyFromANamedDirectory(t *testing.T) {
 	host := t.TempDir()
 	write(t, filepath.Join(host, ".credentials.json"), `{"claudeAiOauth":{"accessToken":"A","refreshToken":"R","list":[{"refreshToken":"R2"}],"expiresAt":12345678901234567890},"refreshToken":"R3"}`)
 	write(t, filepath.Join(host, "settings.json"), "\xef\xbb\xbf"+`{"model":"m","enabledPlugins":{"x":true},"extraKnownMarketplaces":{},"additionalMarketplaces":[],"env":{"enabledPlugins":"kept"}}`)
@@ -159,7 +159,7 @@ func loads(lines ...string) func(context.Context, transcript.Key) ([]json.RawMes
 }
 
 // After every failure the directory with the copied login is gone.
-func TestRow67ResumeLeavesNothingBehind(t *testing.T) {
+func TestMaterialise_FailureLeavesNothing(t *testing.T) {
 	broken := errors.New("broken")
 	host, badHost := t.TempDir(), t.TempDir()
 	write(t, filepath.Join(host, ".credentials.json"), `{"accessToken":"A"}`)
@@ -193,7 +193,7 @@ func TestRow67ResumeLeavesNothingBehind(t *testing.T) {
 	}
 }
 
-func TestRow67ResumeIsBoundedAndCancellable(t *testing.T) {
+func TestMaterialise_IsBoundedAndCancellable(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
 		after time.Duration // of the caller's context
@@ -222,7 +222,7 @@ func TestRow67ResumeIsBoundedAndCancellable(t *testing.T) {
 	}
 }
 
-func TestRow70HostileSubpathsAreRefused(t *testing.T) {
+func TestMaterialise_RefusesHostileSubpaths(t *testing.T) {
 	for _, sub := range []string{"", "/etc/x", "..", "../../x", "subagents/../../../x", `..\x`, "a\x00", "a//b", ".", "C:/x"} {
 		temp := t.TempDir()
 		store := failingStore{load: loads(`{}`), subkeys: []string{"subagents/agent-a", sub}}
@@ -252,7 +252,7 @@ type listerOnly struct {
 	transcript.SessionLister
 }
 
-func TestNewest(t *testing.T) {
+func TestNewest_OfTheProject(t *testing.T) {
 	memory := transcript.NewMemoryStore()
 	for i, line := range []string{`{"n":"old"}`, `{"n":"new"}`, `{"isSidechain":true,"n":"subagent's"}`} {
 		mustAppend(t, memory, transcript.Key{ProjectKey: "-p", SessionID: []string{id1, id2, id3}[i]}, line)
@@ -273,7 +273,7 @@ func TestNewest(t *testing.T) {
 	}
 }
 
-func TestImportAndMaterialiseAgree(t *testing.T) {
+func TestImport_RoundTripWithMaterialise(t *testing.T) {
 	side := `,"isSidechain":true`
 	var text strings.Builder
 	for i := range 1203 {

@@ -9,18 +9,18 @@ import (
 	"github.com/drover-agents/drover/claude/transcript/storetest"
 )
 
-func TestMemoryStore(t *testing.T) {
+func TestMemoryStore_Suite(t *testing.T) {
 	storetest.RunStoreSuite(t, func(t *testing.T) transcript.Store { return transcript.NewMemoryStore() })
 }
 
-func TestFileStore(t *testing.T) {
+func TestFileStore_Suite(t *testing.T) {
 	storetest.RunStoreSuite(t, func(t *testing.T) transcript.Store { return newFileStore(t, t.TempDir()) })
 }
 
 // bare hides the optional interfaces of a store.
 type bare struct{ transcript.Store }
 
-func TestStoreWithoutOptionalInterfaces(t *testing.T) {
+func TestStore_WithoutOptionalInterfaces(t *testing.T) {
 	storetest.RunStoreSuite(t, func(t *testing.T) transcript.Store { return bare{transcript.NewMemoryStore()} })
 }
 

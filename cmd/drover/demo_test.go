@@ -90,7 +90,7 @@ func bareEnvironment(t *testing.T) {
 	}
 }
 
-func TestDemo(t *testing.T) {
+func TestDemo_PrintsTheGoldenRun(t *testing.T) {
 	cli := claudetest.CLI(t)
 	bareEnvironment(t)
 	t.Setenv("DROVER_CLAUDE", cli.Path)
@@ -111,7 +111,7 @@ func TestDemo(t *testing.T) {
 }
 
 // What README shows of the demo is what it prints.
-func TestTheDemoInREADME(t *testing.T) {
+func TestDemo_PrintsTheTextOfREADME(t *testing.T) {
 	page, err := os.ReadFile("../../README.md")
 	if err != nil {
 		t.Fatal(err)
@@ -196,7 +196,7 @@ func golden(t *testing.T, path, got string) {
 }
 
 // The context ends as it does on ctrl-C, in the middle of the run.
-func TestDemoStopped(t *testing.T) {
+func TestDemo_InterruptEndsTheRun(t *testing.T) {
 	cli := claudetest.CLI(t)
 	bareEnvironment(t)
 	t.Setenv("DROVER_CLAUDE", cli.Path)
@@ -215,7 +215,7 @@ func TestDemoStopped(t *testing.T) {
 	}
 }
 
-func TestDemoWithoutCLI(t *testing.T) {
+func TestDemo_MissingCLIIsAnErrorWithAdvice(t *testing.T) {
 	bareEnvironment(t)
 	t.Setenv("DROVER_CLAUDE", "/nowhere/claude")
 	code, stdout, stderr := drover(t.Context(), t, nil, "demo")
@@ -231,20 +231,20 @@ func TestDemoWithoutCLI(t *testing.T) {
 	}
 }
 
-func TestUnknownCommand(t *testing.T) {
+func TestCommand_UnknownNameIsAUsageError(t *testing.T) {
 	code, _, stderr := drover(t.Context(), t, nil, "dmeo")
 	if code != 2 || !strings.Contains(stderr, `drover: unknown command "dmeo"`) {
 		t.Errorf("exit code %d, stderr %q", code, stderr)
 	}
 }
 
-func TestReviewOfNoReview(t *testing.T) {
+func TestDemo_InvalidReviewIsAnError(t *testing.T) {
 	if err := writeReview(&bytes.Buffer{}, event.Done{}); err == nil || !strings.Contains(advice.Text(err), "the answer is not a review") {
 		t.Errorf("got %v, want an error that says so", err)
 	}
 }
 
-func TestDemoNeedsAFolderForTemporaryFiles(t *testing.T) {
+func TestDemo_NeedsATemporaryFolder(t *testing.T) {
 	t.Setenv("TMPDIR", filepath.Join(t.TempDir(), "none"))
 	var errs bytes.Buffer
 	cmd := newCommand()
@@ -256,7 +256,7 @@ func TestDemoNeedsAFolderForTemporaryFiles(t *testing.T) {
 	}
 }
 
-func TestDemoEndsWhenNobodyReads(t *testing.T) {
+func TestDemo_EndsWhenTheOutputIsClosed(t *testing.T) {
 	t.Setenv(claude.EnvCLI, claudetest.CLI(t).Path)
 	bareEnvironment(t)
 	t.Setenv("TMPDIR", t.TempDir())
@@ -271,7 +271,7 @@ func TestDemoEndsWhenNobodyReads(t *testing.T) {
 	}
 }
 
-func TestTheDemoTakesTheModelThatTheEnvironmentHas(t *testing.T) {
+func TestDemo_ModelComesFromTheEnvironment(t *testing.T) {
 	for name, c := range map[string]struct {
 		environ  map[string]string
 		scripted bool
@@ -306,7 +306,7 @@ func TestTheDemoTakesTheModelThatTheEnvironmentHas(t *testing.T) {
 }
 
 // A key that the settings of a claude hold, and a login that it keeps, are not for a demo.
-func TestTheDemoLeavesSettingsAndLoginsAlone(t *testing.T) {
+func TestDemo_UsesNoStoredSettingsOrLogin(t *testing.T) {
 	for name, variable := range map[string]string{"at home": "HOME", "elsewhere": "CLAUDE_CONFIG_DIR"} {
 		t.Run(name, func(t *testing.T) {
 			bareEnvironment(t)
@@ -333,7 +333,7 @@ func TestTheDemoLeavesSettingsAndLoginsAlone(t *testing.T) {
 }
 
 // Nor do the settings say where the key of the environment is sent to.
-func TestTheDemoSendsAKeyWhereItSays(t *testing.T) {
+func TestDemo_SettingsDoNotChooseTheEndpoint(t *testing.T) {
 	bareEnvironment(t)
 	t.Setenv("ANTHROPIC_API_KEY", "planted-key")
 	dir := filepath.Join(os.Getenv("HOME"), ".claude")
@@ -352,7 +352,7 @@ func TestTheDemoSendsAKeyWhereItSays(t *testing.T) {
 	}
 }
 
-func TestAnUnknownModelOfTheDemoIsAMistake(t *testing.T) {
+func TestDemo_UnknownModelIsAUsageError(t *testing.T) {
 	bareEnvironment(t)
 	t.Setenv(envDemo, "opus")
 	code, _, stderr := drover(t.Context(), t, nil, "demo")
@@ -362,7 +362,7 @@ func TestAnUnknownModelOfTheDemoIsAMistake(t *testing.T) {
 }
 
 // The model is asked with the key of the environment, and a review that it gives at once is shown.
-func TestTheDemoAsksARealModel(t *testing.T) {
+func TestDemo_ShowsTheReviewOfARealModel(t *testing.T) {
 	cli := claudetest.CLI(t)
 	model := claudetest.NewModel(t, script.Structured(script.Input{
 		"summary": "All is well.", "files": []string{"shop/cart.go", "api.go"}, "issues": []script.Input{},
@@ -385,7 +385,7 @@ func TestTheDemoAsksARealModel(t *testing.T) {
 	}
 }
 
-func TestAReviewThatLeavesOutAFileIsSentBack(t *testing.T) {
+func TestDemo_IncompleteReviewIsRejected(t *testing.T) {
 	p, err := unpackProject(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
@@ -404,7 +404,7 @@ func TestAReviewThatLeavesOutAFileIsSentBack(t *testing.T) {
 	}
 }
 
-func TestTheDemoNeedsAFolderForItsRecord(t *testing.T) {
+func TestDemo_NeedsAFolderForItsRecording(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	writeFile(t, file, nil)
 	t.Setenv("XDG_STATE_HOME", file)

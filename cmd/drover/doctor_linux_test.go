@@ -16,12 +16,12 @@ import (
 	"github.com/drover-agents/drover/internal/testkit"
 )
 
-func TestDoctorAsAnOrdinaryUser(t *testing.T) {
-	testkit.RerunAsUser(t, claudetest.CLI(t).Path, "^(TestDoctorSaysAllIsWell|TestDoctorOnABroken)")
+func TestDoctor_RunsAsAnOrdinaryUser(t *testing.T) {
+	testkit.RerunAsUser(t, claudetest.CLI(t).Path, "^(TestDoctor_ReadyMachinePasses|TestDoctor_ReportsABrokenMachine)$")
 }
 
 // The report in a real terminal is folded at its width; in a file it is not.
-func TestDoctorFitsIntoARealTerminal(t *testing.T) {
+func TestDoctor_FoldsTheReportInARealTerminal(t *testing.T) {
 	closedOff(t, "/nowhere/claude", "")
 	t.Setenv("TMPDIR", "/tmp") // short names: words are not broken
 	t.Chdir("/")
@@ -74,7 +74,7 @@ func openTerminal(t *testing.T, width int) (keyboard, screen *os.File) {
 }
 
 // That the folder is gone is no fault of the CLI.
-func TestDoctorInAFolderThatIsGone(t *testing.T) {
+func TestDoctor_RemovedWorkingDirIsNoFaultOfTheCLI(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "gone")
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		t.Fatal(err)

@@ -49,7 +49,7 @@ func closedOff(t *testing.T, cli, endpoint string) {
 }
 
 // The real command on this machine, with the pinned CLI and an endpoint on loopback.
-func TestDoctorSaysAllIsWell(t *testing.T) {
+func TestDoctor_ReadyMachinePasses(t *testing.T) {
 	cli := claudetest.CLI(t)
 	model := claudetest.NewModel(t)
 	closedOff(t, cli.Path, model.BaseURL())
@@ -85,7 +85,7 @@ func TestDoctorSaysAllIsWell(t *testing.T) {
 	}
 }
 
-func TestDoctorFindsTheOldestCLIReady(t *testing.T) {
+func TestDoctor_OldestCLIIsReady(t *testing.T) {
 	cli := claudetest.OldestCLI(t)
 	closedOff(t, cli.Path, "")
 	code, stdout, _ := drover(t.Context(), t, nil, "doctor", "--offline", "--timeout", "1m")
@@ -111,7 +111,7 @@ func fakeCLI(t *testing.T, text string) string {
 }
 
 // The whole command with a CLI, an endpoint or a folder that is really broken.
-func TestDoctorOnABrokenMachine(t *testing.T) {
+func TestDoctor_ReportsABrokenMachine(t *testing.T) {
 	good := fakeCLI(t, "#!/bin/sh\necho "+claude.PinnedVersion+"\n")
 	server := httptest.NewServer(http.NotFoundHandler())
 	defer server.Close()
@@ -152,7 +152,7 @@ func TestDoctorOnABrokenMachine(t *testing.T) {
 }
 
 // No secret is printed, whatever a program that is asked for its version or an address holds.
-func TestDoctorPrintsNoSecret(t *testing.T) {
+func TestDoctor_PrintsNoSecret(t *testing.T) {
 	loud := fakeCLI(t, "#!/bin/sh\nprintf '%s ' \"$ANTHROPIC_API_KEY\" \"$ANTHROPIC_AUTH_TOKEN\" \"$CLAUDE_CODE_OAUTH_TOKEN\" heard >&2; exit 1\n")
 	var seen []string
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -187,7 +187,7 @@ func TestDoctorPrintsNoSecret(t *testing.T) {
 	}
 }
 
-func TestDoctorRefusesWrongUsage(t *testing.T) {
+func TestDoctor_RejectsWrongUsage(t *testing.T) {
 	for _, args := range [][]string{{"--unknown"}, {"argument"}, {"--timeout", "0s"}, {"--timeout", "soon"}} {
 		code, stdout, stderr := drover(t.Context(), t, nil, append([]string{"doctor"}, args...)...)
 		if code != 2 || stdout != "" || !strings.HasPrefix(stderr, "drover: ") || strings.Count(stderr, "\n  next: ") != 1 || strings.Count(stderr, "\n") != 2 {
@@ -201,7 +201,7 @@ type brokenPipe struct{}
 
 func (brokenPipe) Write([]byte) (int, error) { return 0, errors.New("the pipe is broken") }
 
-func TestDoctorThatCannotReportFails(t *testing.T) {
+func TestDoctor_FailsIfTheReportCannotBeWritten(t *testing.T) {
 	for _, format := range []string{"--json=true", "--json=false"} {
 		closedOff(t, "/nowhere/claude", "")
 		var errs bytes.Buffer
@@ -216,7 +216,7 @@ func TestDoctorThatCannotReportFails(t *testing.T) {
 }
 
 // The context ends as it does on Ctrl-C, while the CLI and the endpoint do not answer.
-func TestDoctorStopped(t *testing.T) {
+func TestDoctor_InterruptEndsTheChecks(t *testing.T) {
 	begun := filepath.Join(t.TempDir(), "begun")
 	silent := fakeCLI(t, "#!/bin/sh\ntouch "+begun+"\nexec tail -f /dev/null\n")
 	closedOff(t, silent, "")

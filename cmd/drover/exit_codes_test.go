@@ -116,7 +116,7 @@ func refusing(t *testing.T) string {
 }
 
 // Each case that ends a run has an exit code, a kind and a first line of its own. A wrong value of a flag is 2.
-func TestExitCodes(t *testing.T) {
+func TestExitCodes_EveryEndHasACodeAKindAndALine(t *testing.T) {
 	cli := claudetest.CLI(t)
 	t.Setenv(claude.EnvCLI, cli.Path)
 	t.Setenv("XDG_STATE_HOME", t.TempDir())

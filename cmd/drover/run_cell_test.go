@@ -40,7 +40,7 @@ func bash(command string) script.Turn {
 }
 
 // An agent has its folder and nothing else, but for what flags add.
-func TestARunIsInACell(t *testing.T) {
+func TestRun_CellHasOnlyTheFolderAndFlags(t *testing.T) {
 	outside := t.TempDir()
 	write := func(name string) string {
 		path := filepath.Join(outside, name)
@@ -86,8 +86,8 @@ func TestARunIsInACell(t *testing.T) {
 	checkFiles(t, open, "made")
 }
 
-func TestARunOfAnOrdinaryUser(t *testing.T) {
-	testkit.RerunAsUser(t, claudetest.CLI(t).Path, "^(TestARunIsInACell|TestTheKeyStays|TestARunIsRecorded|TestASecondRunContinues|TestNothingOutlives)")
+func TestRun_WorksAsAnOrdinaryUser(t *testing.T) {
+	testkit.RerunAsUser(t, claudetest.CLI(t).Path, "^(TestRun_CellCannotReadTheKey|TestRun_CellHasOnlyTheFolderAndFlags|TestRun_RecordingIsReplayedWithoutAModel|TestRun_ResumeContinuesTheConversation|TestSignals_NoProcessOutlivesDrover)$")
 	testkit.RerunAsUser(t, claudetest.CLI(t).Path, "^TestRun_ResumeRunsNoPlantedCall$/^pinned$")
 }
 
@@ -119,7 +119,7 @@ func TestRun_WithoutIsolationWarns(t *testing.T) {
 }
 
 // No process in the cell can read the key of the caller.
-func TestTheKeyStaysOutsideOfTheRun(t *testing.T) {
+func TestRun_CellCannotReadTheKey(t *testing.T) {
 	const key = "fake-key-that-must-not-be-seen"
 	model := claudetest.NewModel(t, bash(`env; cat /proc/*/environ | tr '\0' '\n'; grep -rs fake-key "$HOME" . /tmp; echo done`), script.Text("Done.").Always())
 	p := newProgram(t, model.URL()).setEnv(map[string]string{"ANTHROPIC_API_KEY": key, "MY_PASSWORD": key})
@@ -134,7 +134,7 @@ func TestTheKeyStaysOutsideOfTheRun(t *testing.T) {
 }
 
 // Limits of the gateway end the run in the middle of a turn, with the exit code of a limit.
-func TestALimitOfTokensEndsTheRun(t *testing.T) {
+func TestRun_TokenLimitEndsTheTurn(t *testing.T) {
 	turn := bash("echo hello").Metered(script.Usage{Input: 800, Output: 400})
 	p := newProgram(t, claudetest.NewModel(t, turn.Always()).URL())
 	got := p.run("run", "--json", "--allow", "shellExecute", "--max-tokens", "1000", "Go on.")
@@ -151,7 +151,7 @@ func TestALimitOfTokensEndsTheRun(t *testing.T) {
 
 // A run that was recorded can be replayed without a model and a key. Another prompt is refused, with what
 // differs.
-func TestARunIsRecordedAndReplayed(t *testing.T) {
+func TestRun_RecordingIsReplayedWithoutAModel(t *testing.T) {
 	recording := filepath.Join(t.TempDir(), "run.jsonl")
 	const key = "fake-key-of-a-recording"
 	model := claudetest.NewModel(t, bash(`echo "$HOME"; cat VERSION`), script.Text("Version 7."))
@@ -182,7 +182,7 @@ func TestARunIsRecordedAndReplayed(t *testing.T) {
 }
 
 // The CLI's login is used by its explicit name alone. The file is planted.
-func TestAStoredLoginIsUsedOnlyByName(t *testing.T) {
+func TestRun_StoredLoginNeedsItsFlag(t *testing.T) {
 	model := claudetest.NewModel(t, script.Text("Hello.").Always())
 	p := newProgram(t, model.URL()).setEnv(map[string]string{"ANTHROPIC_API_KEY": ""})
 	login, err := json.Marshal(map[string]any{"claudeAiOauth": map[string]any{"accessToken": "fake-login-of-a-caller", "expiresAt": 4102444800000}})
@@ -203,7 +203,7 @@ func TestAStoredLoginIsUsedOnlyByName(t *testing.T) {
 }
 
 // What --resume continues is where only its owner can read it.
-func TestConversationsAreKeptPrivately(t *testing.T) {
+func TestConversations_OnlyTheOwnerCanRead(t *testing.T) {
 	model := claudetest.NewModel(t, script.Text("Hello.").Always())
 	p := newProgram(t, model.URL())
 	state := filepath.Join(p.cli.Root, "state")

@@ -13,7 +13,7 @@ import (
 )
 
 // The commands of the pages that need no key do what the page says, word for word.
-func TestTheCommandsOfThePages(t *testing.T) {
+func TestDocs_CommandsOfPagesWork(t *testing.T) {
 	commands := append(pageCommands(t, "../../README.md"), pageCommands(t, "../../docs/run.md")...)
 	if len(commands) < 6 {
 		t.Fatalf("only %d commands found", len(commands))

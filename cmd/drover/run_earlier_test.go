@@ -106,7 +106,7 @@ func copyConversation(t *testing.T, to, from string, change func(string) string)
 }
 
 // A conversation that earlier code has stored goes on in its folder, and in its file.
-func TestAConversationOfEarlierCodeResumes(t *testing.T) {
+func TestConversations_EarlierFormatResumes(t *testing.T) {
 	if *recordEarlier != "" {
 		recordConversations(t, *recordEarlier)
 		return

@@ -24,7 +24,7 @@ import (
 )
 
 // The agents of the examples do their work on the real CLI, in a cell.
-func TestTheAgentsOfTheExamples(t *testing.T) {
+func TestRunFile_AgentsOfTheExamplesWork(t *testing.T) {
 	p := newProgram(t, nobody(t))
 	if err := os.CopyFS(p.cli.Work, os.DirFS("../../examples/agents")); err != nil {
 		t.Fatal(err)
@@ -63,7 +63,7 @@ func TestTheAgentsOfTheExamples(t *testing.T) {
 }
 
 // What a file says about calls and tokens holds on the real CLI.
-func TestAFileBoundsTheRealAgent(t *testing.T) {
+func TestRunFile_LimitsBindTheRealAgent(t *testing.T) {
 	p := newProgram(t, nobody(t))
 	write := func(name, text string) {
 		if err := os.WriteFile(filepath.Join(p.cli.Work, name), []byte("version: 1\n"+text), 0o600); err != nil {
@@ -102,7 +102,7 @@ done
 `
 
 // Servers of a file are started within the isolation of the agent, or reached through its proxy.
-func TestTheServersOfAFile(t *testing.T) {
+func TestRunFile_ServersRunIsolated(t *testing.T) {
 	web := mcp.NewServer(&mcp.Implementation{Name: "web", Version: "1"}, nil)
 	mcp.AddTool(web, &mcp.Tool{Name: "find", Description: "Finds."}, func(context.Context, *mcp.CallToolRequest, struct{}) (*mcp.CallToolResult, any, error) {
 		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: "found on the host"}}}, nil, nil

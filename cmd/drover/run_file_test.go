@@ -36,7 +36,7 @@ func writeAgent(t *testing.T, text string) string {
 
 const aTask = "sections: [{key: task, title: Task, text: \"Look at it.\"}]\n"
 
-func TestAnAgentThatIsKeptAsAFile(t *testing.T) {
+func TestRunFile_ValuesReachTheRequest(t *testing.T) {
 	path := writeAgent(t, `
 args: {path: {doc: what to look at}, depth: {enum: [quick, deep], default: quick}}
 sections: [{key: task, title: Task, text: "Look at ${path}, ${depth}."}]
@@ -100,7 +100,7 @@ func TestPermissionMode_FlagBeatsTheFile(t *testing.T) {
 }
 
 // Flags may lower what a file allows, and never give what it denies.
-func TestFlagsAndAFileThatDoNotGoTogether(t *testing.T) {
+func TestRunFile_FlagsCannotExceedTheFile(t *testing.T) {
 	outside := t.TempDir()
 	cases := map[string]struct {
 		file    string
@@ -141,7 +141,7 @@ func TestFlagsAndAFileThatDoNotGoTogether(t *testing.T) {
 }
 
 // A name may have characters that mean something in a glob, and "." has a name too.
-func TestWhatIsReadOnlyIsNeverWrittenBack(t *testing.T) {
+func TestRunFile_ReadOnlyMountsAreNotWrittenBack(t *testing.T) {
 	path := writeAgent(t, aTask+"mounts: [{path: a, as: \"*\"}, {path: a, as: \"[id]\"}, {path: a, as: kept, readOnly: true}]\n")
 	if err := os.Mkdir(filepath.Join(filepath.Dir(path), "a"), 0o700); err != nil {
 		t.Fatal(err)
@@ -166,7 +166,7 @@ func TestWhatIsReadOnlyIsNeverWrittenBack(t *testing.T) {
 }
 
 // A folder that --mount names gives the file no other folder, even if a path becomes a link meanwhile.
-func TestAMountOfAFlagGivesAFileNoOther(t *testing.T) {
+func TestRunFile_MountFlagGivesAccessToItsFolderOnly(t *testing.T) {
 	path := writeAgent(t, aTask+"mounts: [{path: mine}]\n")
 	mine, flag, outside := filepath.Join(filepath.Dir(path), "mine"), t.TempDir(), t.TempDir()
 	single := filepath.Join(flag, "single")
@@ -193,7 +193,7 @@ func TestAMountOfAFlagGivesAFileNoOther(t *testing.T) {
 }
 
 // An agent that stops before its task is done has not succeeded: nothing of it is written back.
-func TestAnAgentThatIsNotDoneHasNotSucceeded(t *testing.T) {
+func TestRunFile_IncompleteTaskIsNotWrittenBack(t *testing.T) {
 	path := writeAgent(t, aTask+"mounts: [{path: src}]\ncompletion: {files: [src/report.md], rounds: 1}\n")
 	src := filepath.Join(filepath.Dir(path), "src")
 	if err := os.Mkdir(src, 0o700); err != nil {
@@ -237,7 +237,7 @@ func TestLimit_OfAFileIsReportedByItsName(t *testing.T) {
 	}
 }
 
-func TestArgumentsOnTheCommandLine(t *testing.T) {
+func TestRunFile_ArgumentsOnTheCommandLine(t *testing.T) {
 	content := filepath.Join(t.TempDir(), "text")
 	if err := os.WriteFile(content, []byte("two\nlines\n"), 0o600); err != nil {
 		t.Fatal(err)
@@ -258,7 +258,7 @@ func TestArgumentsOnTheCommandLine(t *testing.T) {
 	}
 }
 
-func TestAFileHasAPromptOfItsOwn(t *testing.T) {
+func TestRunFile_RejectsASecondPrompt(t *testing.T) {
 	p := writeAgent(t, aTask)
 	if code, _, errs := command(t, "run", "-f", p, "Do it."); code != exitUsage || !strings.Contains(errs, "-f has a prompt of its own") {
 		t.Errorf("exit code %d, %s", code, errs)
@@ -276,13 +276,13 @@ func command(t *testing.T, args ...string) (code int, out, errs string) {
 	return code, stdout.String(), stderr.String()
 }
 
-func TestTheSchemaOfAgentFilesIsPrinted(t *testing.T) {
+func TestSchema_OfAgentFilesIsPrinted(t *testing.T) {
 	if code, out, errs := command(t, "schema"); code != 0 || out != string(agentfile.Schema()) || errs != "" {
 		t.Errorf("exit code %d, %d bytes, %s", code, len(out), errs)
 	}
 }
 
-func TestShellsKnowTheArgumentsOfAFile(t *testing.T) {
+func TestCompletion_OffersArgumentsOfAFile(t *testing.T) {
 	path := writeAgent(t, "args: {path: {doc: what to look at}, depth: {default: quick}}\n"+aTask)
 	if _, out, _ := command(t, "__complete", "run", "-f", path, "--arg", ""); !strings.Contains(out, "path=\tstring: what to look at\n") || !strings.Contains(out, "depth=\t") {
 		t.Errorf("offered is %q", out)

@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestWrongUsage(t *testing.T) {
+func TestRun_WrongUsage(t *testing.T) {
 	dir := t.TempDir()
 	file := func(name, text string) string {
 		path := filepath.Join(dir, name)
@@ -107,7 +107,7 @@ func TestWrongUsage(t *testing.T) {
 	}
 }
 
-func TestSplitList(t *testing.T) {
+func TestSplitList_Cases(t *testing.T) {
 	for list, want := range map[string][]string{
 		"":                             {},
 		",":                            {},

@@ -31,7 +31,7 @@ func fill(t *testing.T, dir string, room uint64) {
 
 // On a full disk the answer is printed, no token is given for a conversation that is not stored, and one that was
 // stored before stays as it is.
-func TestAFullStateFolderLosesNoAnswer(t *testing.T) {
+func TestRun_FullDiskLosesNoAnswer(t *testing.T) {
 	long := strings.Repeat("It was 7. ", 2000)
 	model := claudetest.NewModel(t,
 		script.Text("I shall remember."), script.Text(long), script.Text("Hello."),

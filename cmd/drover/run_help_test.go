@@ -13,7 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestHelpOfRun(t *testing.T) {
+func TestRun_HelpIsGolden(t *testing.T) {
 	code, stdout, stderr := drover(t.Context(), t, nil, "run", "--help")
 	if code != 0 || stderr != "" {
 		t.Fatalf("exit code %d, stderr %q", code, stderr)
@@ -22,7 +22,7 @@ func TestHelpOfRun(t *testing.T) {
 }
 
 // The exit codes that are documented are those that there are.
-func TestExitCodesAreDocumented(t *testing.T) {
+func TestExitCodes_AreDocumented(t *testing.T) {
 	page, err := os.ReadFile("../../docs/run.md")
 	if err != nil {
 		t.Fatal(err)
@@ -58,7 +58,7 @@ func helpOfFlags(t *testing.T) string {
 	return names.String()
 }
 
-func TestFlagsComplete(t *testing.T) {
+func TestCompletion_OffersValuesOfFlags(t *testing.T) {
 	for typed, want := range map[string][]string{
 		"--agent ":                        {"claude-code"},
 		"--allow ":                        {"fileWrite", "shellExecute", "networkAccess"},
@@ -89,7 +89,7 @@ func TestFlagsComplete(t *testing.T) {
 }
 
 // Completion works in a real bash, with nothing but the script that drover prints.
-func TestBashCompletes(t *testing.T) {
+func TestCompletion_WorksInBash(t *testing.T) {
 	bash, err := exec.LookPath("bash")
 	if err != nil {
 		t.Skip("no bash here: apt-get install bash")

@@ -70,7 +70,7 @@ func (m mounted) leftovers() []string {
 
 const sells = "cd shop && echo 9 > price.txt && rm old.txt && echo new > new.txt"
 
-func TestAMountIsACopy(t *testing.T) {
+func TestMount_IsACopy(t *testing.T) {
 	m := newMounted(t, bash(sells), script.Text("Done."))
 	got := m.run("run", "--allow", "shellExecute", "--mount", m.host, "Sell.")
 	if got.code != 0 || !strings.Contains(got.errors, "is gone with it (") || !strings.Contains(got.errors, "--write-back") {
@@ -82,7 +82,7 @@ func TestAMountIsACopy(t *testing.T) {
 	}
 }
 
-func TestWriteBackBringsChangesToTheHost(t *testing.T) {
+func TestWriteBack_CopiesChangesToTheHost(t *testing.T) {
 	m := newMounted(t, bash(sells+"; cd ..; mkdir more; exit 1"), bash(sells+" && mkdir .git && touch .git/config"), script.Text("Done."))
 	got := m.run("run", "--allow", "shellExecute", "--mount", m.host, "--write-back", "Sell.")
 	if got.code != 0 || !strings.Contains(got.errors, "2 written, 1 deleted") {
@@ -104,7 +104,7 @@ func TestWriteBackBringsChangesToTheHost(t *testing.T) {
 var goNames = regexp.MustCompile(`Options|/compact|MountPath|FollowSymlinks|\b[Ee]xclude\b|\bDir\b|\bForce\b|\bState\b|TempDir`)
 
 // The host is changed while the agent works: nothing is written, and what the agent did is not lost.
-func TestAConflictLeavesBothSides(t *testing.T) {
+func TestWriteBack_ConflictLeavesBothSidesUntouched(t *testing.T) {
 	m := newMounted(t)
 	model := claudetest.NewModel(t, bash(sells), script.Func(func(*script.Request) script.Turn {
 		m.write("price.txt", "8\n")
@@ -127,7 +127,7 @@ func TestAConflictLeavesBothSides(t *testing.T) {
 }
 
 // A run that did not come to its end writes nothing back, and says where its files are.
-func TestAnUnfinishedRunWritesNothingBack(t *testing.T) {
+func TestWriteBack_UnfinishedRunWritesNothing(t *testing.T) {
 	m := newMounted(t, bash(sells), bash("true").Always())
 	m.leaves = true // what was done by then
 	got := m.run("run", "--allow", "shellExecute", "--mount", m.host, "--write-back", "--max-turns", "2", "Sell.")
@@ -139,7 +139,7 @@ func TestAnUnfinishedRunWritesNothingBack(t *testing.T) {
 }
 
 // The patch is one that git takes, answer and all.
-func TestTheDiffIsAPatch(t *testing.T) {
+func TestDiff_GitAppliesIt(t *testing.T) {
 	m := newMounted(t, bash(sells), script.Text("Sold."))
 	got := m.run("run", "--quiet", "--allow", "shellExecute", "--mount", m.host+":shop", "--diff", "Sell.")
 	if got.code != 0 || !strings.HasPrefix(got.out, "Sold.\n") {
@@ -156,7 +156,7 @@ func TestTheDiffIsAPatch(t *testing.T) {
 }
 
 // The model knows what is there without being told by the user, and works in the workspace.
-func TestTheModelIsToldOfTheMounts(t *testing.T) {
+func TestMount_SystemPromptNamesTheMounts(t *testing.T) {
 	m := newMounted(t)
 	m.write("in$cash.txt", "1\n")
 	model := claudetest.NewModel(t, bash("pwd; ls"), script.Text("Done."))
@@ -173,7 +173,7 @@ func TestTheModelIsToldOfTheMounts(t *testing.T) {
 }
 
 // A conversation belongs to the folder that it was begun in, though each run works in a new copy.
-func TestAConversationGoesOnInAnotherCopy(t *testing.T) {
+func TestConversations_ContinueInANewCopy(t *testing.T) {
 	m := newMounted(t)
 	model := claudetest.NewModel(t, bash(sells), script.Text("Sold."), script.Text("Again."), script.Text("Here."))
 	m.setEnv(model.Env())
@@ -196,7 +196,7 @@ func TestAConversationGoesOnInAnotherCopy(t *testing.T) {
 	}
 }
 
-func TestMountsThatCannotBe(t *testing.T) {
+func TestMount_InvalidMountsAreRejected(t *testing.T) {
 	m := newMounted(t)
 	links, linked := filepath.Join(m.cli.Root, "links"), filepath.Join(m.cli.Root, "linked")
 	for _, err := range []error{
@@ -239,7 +239,7 @@ func TestMountsThatCannotBe(t *testing.T) {
 }
 
 // A call that was denied does not keep the others' work from the host.
-func TestDeniedCallsAreNoReasonToWriteNothingBack(t *testing.T) {
+func TestWriteBack_DeniedCallsDoNotPreventIt(t *testing.T) {
 	m := newMounted(t, bash(sells), script.Call("WebFetch", script.Input{"url": "http://x.example/", "prompt": "x"}), script.Text("Done."))
 	if got := m.run("run", "--allow", "shellExecute", "--mount", m.host, "--write-back", "Sell."); got.code != exitDenied {
 		t.Errorf("exit code %d:\n%s", got.code, got.errors)
@@ -247,7 +247,7 @@ func TestDeniedCallsAreNoReasonToWriteNothingBack(t *testing.T) {
 	m.wants(map[string]string{"price.txt": "9\n", "old.txt": "", "new.txt": "new\n"})
 }
 
-func TestAnInterruptedRunKeepsWhatWasDone(t *testing.T) {
+func TestMount_InterruptedRunKeepsTheCopy(t *testing.T) {
 	m := newMounted(t, bash(sells), bash("echo 5 > price.txt; touch begun; perl -e 'select(undef,undef,undef,20)'"))
 	m.leaves = true
 	r := m.start("run", "--allow", "shellExecute", "--mount", m.host, "--write-back", "Sell.")
@@ -271,7 +271,7 @@ func TestAnInterruptedRunKeepsWhatWasDone(t *testing.T) {
 	m.wants(map[string]string{"price.txt": "7\n"})
 }
 
-func TestAWorkspaceThatCannotBeRemovedIsToldWithOnePieceOfAdvice(t *testing.T) {
+func TestCleanup_StuckWorkspaceIsReportedWithOneAdvice(t *testing.T) {
 	temp := filepath.Join(t.TempDir(), "temp")
 	t.Setenv("TMPDIR", temp)
 	if err := os.Mkdir(temp, 0o700); err != nil {

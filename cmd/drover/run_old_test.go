@@ -14,7 +14,7 @@ import (
 )
 
 // Very old CLIs do not get as far as to tell their version.
-func TestACLIThatIsTooOldIsRefused(t *testing.T) {
+func TestRun_TooOldCLIIsRejected(t *testing.T) {
 	old := filepath.Join(t.TempDir(), "claude")
 	program := "#!/bin/sh\n[ \"$1\" = --version ] && echo '2.1.100 (Claude Code)'\n"
 	if err := os.WriteFile(old, []byte(program), 0o700); err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/drover-agents/drover/tool"
 )
 
-func TestWhatWasDeniedIsToldWithTheFlagsThatAllowIt(t *testing.T) {
+func TestDenials_NameTheFlagsThatAllow(t *testing.T) {
 	denied := func(id, name, policy string, asked bool) event.Decision {
 		return event.Decision{CallID: event.CallID(id), Tool: name, Policy: policy, Asked: asked}
 	}
@@ -86,7 +86,7 @@ func TestDenials_AnIDThatComesAgain(t *testing.T) {
 	}
 }
 
-func TestAnAnswerThatWasSentBackWasNotDenied(t *testing.T) {
+func TestDenials_RejectedAnswerIsNotADenial(t *testing.T) {
 	var d denials
 	d.decision(event.Decision{CallID: "1", Tool: catalogue.Tools().AnswerTool, Verdict: event.Allow})
 	d.result(event.ToolResult{ID: "1", Name: catalogue.Tools().AnswerTool, Status: event.ToolDenied})
@@ -96,7 +96,7 @@ func TestAnAnswerThatWasSentBackWasNotDenied(t *testing.T) {
 }
 
 // The advice about a denial goes by the names of policies, which are the gate's.
-func TestAdviceKnowsTheNamesOfPolicies(t *testing.T) {
+func TestDenials_AdviceNamesPoliciesOfTheGate(t *testing.T) {
 	for name, c := range map[string]struct {
 		policy gate.Policy
 		want   string

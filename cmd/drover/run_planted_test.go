@@ -13,7 +13,7 @@ import (
 
 // An agent that leaves a CLI where a project's own is looked for gains nothing: it is neither started nor
 // asked for its version, at any level, and another one is used if there is one.
-func TestACLIThatAnAgentLeftIsNotRun(t *testing.T) {
+func TestRun_PlantedCLIIsNotStarted(t *testing.T) {
 	p := newProgram(t, nobody(t)).setEnv(map[string]string{claude.EnvCLI: ""})
 	ran := filepath.Join(p.cli.Root, "ran")
 	planted := p.cli.WriteFile(t, ".drover/bin/claude", "#!/bin/sh\ntouch "+ran+"\necho '"+claude.PinnedVersion+" (Claude Code)'\n")

@@ -19,7 +19,7 @@ import (
 )
 
 // The ways a run ends, with the real CLI.
-func TestRunEnds(t *testing.T) {
+func TestRun_EndsOfTheRealCLI(t *testing.T) {
 	write := func(dir string) script.Turn {
 		return script.Call("Write", script.Input{"file_path": filepath.Join(dir, "new.txt"), "content": "new"})
 	}
@@ -117,7 +117,7 @@ func checkFiles(t *testing.T, dir, want string) {
 }
 
 // The answer fits the schema, also one that the CLI itself could not take.
-func TestAStructuredAnswer(t *testing.T) {
+func TestRun_StructuredAnswerFitsTheSchema(t *testing.T) {
 	for name, c := range map[string]struct {
 		schema string
 		answer any // as the model gives it
@@ -139,7 +139,7 @@ func TestAStructuredAnswer(t *testing.T) {
 	}
 }
 
-func TestAPromptFromStandardInput(t *testing.T) {
+func TestRun_ReadsThePromptFromStandardInput(t *testing.T) {
 	model := claudetest.NewModel(t, script.Text("A poem.").When(script.Match{LastUserText: "Roses are red"}))
 	p := newProgram(t, model.URL())
 	p.stdin = "What is this?\n\nRoses are red\n"
@@ -148,7 +148,7 @@ func TestAPromptFromStandardInput(t *testing.T) {
 	}
 }
 
-func TestASecondRunContinuesTheFirst(t *testing.T) {
+func TestRun_ResumeContinuesTheConversation(t *testing.T) {
 	beside, refused := make(chan func() *running, 1), make(chan ended, 1) // a run while another one goes on with the same token
 	model := claudetest.NewModel(t,
 		script.Text("I shall remember."),
@@ -206,7 +206,7 @@ func lastEvent(t *testing.T, out string) event.Event {
 }
 
 // Every line of --json is an event, and fits the published schema.
-func TestJSONFitsTheSchema(t *testing.T) {
+func TestRun_JSONLinesFitTheSchema(t *testing.T) {
 	model := claudetest.NewModel(t,
 		script.Reply(script.ThinkingBlock{Thinking: "Hm."}, script.TextBlock{Text: "Let me see <what> is there.\nNow."},
 			script.ToolCall{Name: "Bash", Input: script.Input{"command": "echo '<&>'", "description": "say it"}},
@@ -269,7 +269,7 @@ func eventValidator(t *testing.T) func(line string) {
 }
 
 // The variables of the caller choose the endpoint and the credential, as with the CLI itself.
-func TestTheEnvironmentChoosesEndpointAndCredential(t *testing.T) {
+func TestRun_EnvironmentChoosesEndpointAndCredential(t *testing.T) {
 	for name, c := range map[string]struct {
 		vars         map[string]string
 		header, want string
@@ -291,7 +291,7 @@ func TestTheEnvironmentChoosesEndpointAndCredential(t *testing.T) {
 }
 
 // What files of the folder or of the user say does not count.
-func TestSettingsOfOthersAreLeftAside(t *testing.T) {
+func TestRun_IgnoresSettingsOfFolderAndUser(t *testing.T) {
 	model := claudetest.NewModel(t,
 		script.Call("Bash", script.Input{"command": "touch made.txt", "description": "make a file"}), script.Text("I could not."))
 	p := newProgram(t, model.URL())

@@ -25,7 +25,7 @@ func nobody(t *testing.T) string {
 }
 
 // A scripted model needs no key, and takes nothing from the environment of the caller.
-func TestAModelScriptNeedsNoKey(t *testing.T) {
+func TestModelScript_NeedsNoKey(t *testing.T) {
 	for name, vars := range map[string]map[string]string{
 		"with nothing":        {"ANTHROPIC_BASE_URL": "", "ANTHROPIC_API_KEY": ""},
 		"with somebody's key": {"ANTHROPIC_AUTH_TOKEN": "fake-token-of-a-caller", "SOMETHING_ELSE": "fake-secret-of-a-caller"},
@@ -56,7 +56,7 @@ turns:
 	}
 }
 
-func TestAScriptedConversationIsNotKept(t *testing.T) {
+func TestModelScript_ConversationIsNotStored(t *testing.T) {
 	p := newProgram(t, nobody(t))
 	path := p.cli.WriteFile(t, "model.yaml", "version: 1\nturns:\n  - text: Fine.\n")
 	got := p.run("run", "--json", "--model-script", path, "How is it?")
@@ -65,7 +65,7 @@ func TestAScriptedConversationIsNotKept(t *testing.T) {
 	}
 }
 
-func TestAModelScriptThatIsWrong(t *testing.T) {
+func TestModelScript_InvalidFileIsAUsageError(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "model.yaml")
 	if err := os.WriteFile(path, []byte("version: 1\nturns:\n  - txet: Fine.\n"), 0o600); err != nil {
@@ -85,7 +85,7 @@ func TestAModelScriptThatIsWrong(t *testing.T) {
 }
 
 // A script that is too short fails the run, and the error says what was missing.
-func TestAModelScriptThatIsTooShort(t *testing.T) {
+func TestModelScript_TooShortFailsTheRun(t *testing.T) {
 	p := newProgram(t, nobody(t))
 	path := p.cli.WriteFile(t, "model.yaml", "version: 1\nturns: []\n")
 	got := p.run("run", "--model-script", path, "How is it?")
@@ -95,7 +95,7 @@ func TestAModelScriptThatIsTooShort(t *testing.T) {
 }
 
 // A run whose isolation level is not available does not begin, and reports the fix.
-func TestIsolationIsRefusedWhereItCannotBeHad(t *testing.T) {
+func TestRun_UnavailableIsolationIsRefused(t *testing.T) {
 	cli := claudetest.CLI(t)
 	t.Setenv(claude.EnvCLI, cli.Path)
 	t.Setenv("ANTHROPIC_API_KEY", claudetest.FakeKey)
@@ -116,7 +116,7 @@ func TestIsolationIsRefusedWhereItCannotBeHad(t *testing.T) {
 }
 
 // An endpoint that is not there ends the run with an error, and so does a CLI that is not there.
-func TestARunWithoutACLI(t *testing.T) {
+func TestRun_MissingEndpointOrCLIIsAnError(t *testing.T) {
 	t.Setenv("DROVER_CLAUDE", "/nowhere/claude")
 	code, stdout, stderr := drover(t.Context(), t, nil, "run", "--json", "Do it.")
 	if code != exitError || stdout != "" {

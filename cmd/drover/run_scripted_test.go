@@ -95,7 +95,7 @@ func denied(id, name, policy string) event.Decision {
 	return event.Decision{CallID: event.CallID(id), Tool: name, Policy: policy, Reason: "no"}
 }
 
-func TestTheExitCodeTellsHowARunEnded(t *testing.T) {
+func TestExitCodes_ReportHowARunEnded(t *testing.T) {
 	cases := map[string]struct {
 		agent   scriptedAgent
 		options runOptions
@@ -270,7 +270,7 @@ func TestTheExitCodeTellsHowARunEnded(t *testing.T) {
 }
 
 // A run that could not begin is an error, in every form of output, and no output.
-func TestARunThatCannotBeginPrintsNothing(t *testing.T) {
+func TestRun_FailedStartPrintsNoOutput(t *testing.T) {
 	cause := agent.Readiness{State: agent.StateMissing, Detail: "claude: CLI not found", Repair: "install it"}.Err()
 	for name, o := range map[string]runOptions{"lines": {}, "json": {json: true}, "quiet": {quiet: true}} {
 		t.Run(name, func(t *testing.T) {
@@ -285,7 +285,7 @@ func TestARunThatCannotBeginPrintsNothing(t *testing.T) {
 }
 
 // An error that others follow is part of a run.
-func TestAnErrorAtFirstIsShownWithWhatFollows(t *testing.T) {
+func TestRun_ErrorFollowedByOthersIsShown(t *testing.T) {
 	a := &scriptedAgent{events: []event.Payload{event.Error{Message: "early"}, event.Init{}, success}}
 	got := a.try(t.Context(), runOptions{prompt: "Do it.", json: true})
 	lines := strings.Split(strings.TrimSpace(got.out), "\n")
@@ -294,7 +294,7 @@ func TestAnErrorAtFirstIsShownWithWhatFollows(t *testing.T) {
 	}
 }
 
-func TestTimeIsALimit(t *testing.T) {
+func TestRun_TimeIsALimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := &scriptedAgent{events: []event.Payload{event.Init{}}, stall: true}
 		began := time.Now()
@@ -311,7 +311,7 @@ func TestTimeIsALimit(t *testing.T) {
 	})
 }
 
-func TestAContextThatEndsInterrupts(t *testing.T) {
+func TestRun_CancelledContextInterrupts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
@@ -327,7 +327,7 @@ func TestAContextThatEndsInterrupts(t *testing.T) {
 }
 
 // Ctrl-C also ends the reading of a prompt that does not end.
-func TestAPromptThatDoesNotEndCanBeInterrupted(t *testing.T) {
+func TestRun_EndlessPromptCanBeInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	in, typing := io.Pipe()
 	t.Cleanup(func() { _ = typing.Close() })
@@ -352,7 +352,7 @@ func (w *lostWriter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-func TestARunEndsWhenNobodyReads(t *testing.T) {
+func TestRun_EndsWhenTheOutputIsClosed(t *testing.T) {
 	for name, o := range map[string]runOptions{"json": {json: true}, "lines": {}} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -371,7 +371,7 @@ func TestARunEndsWhenNobodyReads(t *testing.T) {
 }
 
 // A device is no terminal for being one.
-func TestOutputThatCannotBeWrittenIsAnError(t *testing.T) {
+func TestRun_WriteFailureIsAnError(t *testing.T) {
 	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
 	if err != nil {
 		t.Skip("this system has no device that is always full")
@@ -387,7 +387,7 @@ func TestOutputThatCannotBeWrittenIsAnError(t *testing.T) {
 }
 
 // The time counts from the start, also for a prompt that never comes.
-func TestTheTimeCountsWhileThePromptIsRead(t *testing.T) {
+func TestRun_TimeLimitIncludesReadingThePrompt(t *testing.T) {
 	never, held, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
@@ -401,7 +401,7 @@ func TestTheTimeCountsWhileThePromptIsRead(t *testing.T) {
 	}
 }
 
-func TestAFolderThatIsGoneIsAnError(t *testing.T) {
+func TestRun_RemovedWorkingDirIsAnError(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "gone")
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		t.Fatal(err)
@@ -416,7 +416,7 @@ func TestAFolderThatIsGoneIsAnError(t *testing.T) {
 	}
 }
 
-func TestFlagsBecomeARequest(t *testing.T) {
+func TestRunOptions_FlagsBecomeARequest(t *testing.T) {
 	dir := t.TempDir()
 	t.Chdir(dir)
 	schemaText := `{"type": "object", "properties": {"n": {"type": "integer"}}}`
@@ -465,7 +465,7 @@ func mustResolve(t *testing.T, path string) string {
 }
 
 // The agent gets the isolation that the flags name. A level that is named is neither weaker nor stronger.
-func TestFlagsBecomeAnIsolation(t *testing.T) {
+func TestRunOptions_FlagsBecomeAnIsolation(t *testing.T) {
 	a := &scriptedAgent{events: []event.Payload{success}}
 	for name, c := range map[string]struct {
 		flags isolationFlags
@@ -503,7 +503,7 @@ func TestFlagsBecomeAnIsolation(t *testing.T) {
 	}
 }
 
-func TestWithoutToolsNothingIsSaidOfThem(t *testing.T) {
+func TestRunOptions_ToolsAreNilWithoutTheFlag(t *testing.T) {
 	a := &scriptedAgent{events: []event.Payload{success}}
 	a.try(t.Context(), runOptions{prompt: "Do it."})
 	if a.asks[0].Tools != nil {

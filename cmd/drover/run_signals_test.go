@@ -39,7 +39,7 @@ func awaitFile(t *testing.T, path string) {
 }
 
 // Ctrl-C stops the turn, the summary still comes, and nothing is left of a command that runs.
-func TestASignalStopsTheRunInOrder(t *testing.T) {
+func TestSignals_FirstStopsTheTurnAndPrintsTheSummary(t *testing.T) {
 	for name, c := range map[string]struct {
 		signal os.Signal
 		args   []string
@@ -83,7 +83,7 @@ func seenAtWork(t *testing.T, p *program) {
 }
 
 // The second ctrl-C does not wait for an agent that hangs. The summary has come before.
-func TestASecondSignalKills(t *testing.T) {
+func TestSignals_SecondKills(t *testing.T) {
 	for name, args := range map[string][]string{"default": nil, "without isolation": {"--isolation", "host"}} {
 		t.Run(name, func(t *testing.T) {
 			p := newProgram(t, endlessly(t).URL())
@@ -127,7 +127,7 @@ func freeze(t *testing.T, p *program, r *running) {
 }
 
 // A program that is killed takes the agent and its commands along. The next one clears up after it.
-func TestNothingOutlivesDrover(t *testing.T) {
+func TestSignals_NoProcessOutlivesDrover(t *testing.T) {
 	if !proc.NamespaceAvailable(t.Context(), "") {
 		t.Skip("needs bubblewrap: apt-get install bubblewrap")
 	}
@@ -151,7 +151,7 @@ func TestNothingOutlivesDrover(t *testing.T) {
 }
 
 // A reader who leaves, like head -1, ends the run.
-func TestAReaderWhoLeavesEndsTheRun(t *testing.T) {
+func TestSignals_ClosedPipeEndsTheRun(t *testing.T) {
 	for name, flags := range map[string][]string{"json": {"--json"}, "lines": nil} {
 		t.Run(name, func(t *testing.T) {
 			model := claudetest.NewModel(t,

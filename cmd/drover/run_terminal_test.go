@@ -34,7 +34,7 @@ func bashCall(command string) script.Turn {
 	return script.Call("Bash", script.Input{"command": command, "description": "do it"})
 }
 
-func TestOnATerminalAPersonDecides(t *testing.T) {
+func TestTerminal_PersonDecides(t *testing.T) {
 	model := claudetest.NewModel(t, bashCall("touch one.txt"), bashCall("touch two.txt"), script.Text("One of two."))
 	p := newProgram(t, model.URL())
 	screen := p.startOnTerminal(t, "run", "Do it.")
@@ -50,7 +50,7 @@ func TestOnATerminalAPersonDecides(t *testing.T) {
 	p.checkNothingLeft()
 }
 
-func TestCtrlCOnATerminal(t *testing.T) {
+func TestTerminal_CtrlCStopsTheRun(t *testing.T) {
 	for name, c := range map[string]struct {
 		args   []string
 		before string // what is on the screen when the key is pressed
@@ -77,7 +77,7 @@ func TestCtrlCOnATerminal(t *testing.T) {
 }
 
 // The demo is the whole way: the real CLI, its events, the view.
-func TestTheDemoOnATerminal(t *testing.T) {
+func TestTerminal_ShowsTheDemo(t *testing.T) {
 	cli := claudetest.CLI(t)
 	self, err := os.Executable()
 	if err != nil {

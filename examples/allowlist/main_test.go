@@ -18,7 +18,7 @@ import (
 
 func TestMain(m *testing.M) { claudetest.Main(m) }
 
-func TestAllowlist(t *testing.T) {
+func TestAllowlist_OnlyListedHostsAreReached(t *testing.T) {
 	if best, reasons := isolation.Best(t.Context()); best != isolation.LevelCell {
 		t.Skipf("needs a cell: %v", reasons)
 	}

@@ -26,7 +26,7 @@ cart.py:3: taxes
 shop.py:1: open on Sundays
 `
 
-func TestAnalyse(t *testing.T) {
+func TestAnalyse_FailedFileLeavesNoFindings(t *testing.T) {
 	cli := claudetest.CLI(t)
 	cli.WriteFile(t, "cart.py", "total = 0\n# TODO: round to cents\n# TODO: taxes\n")
 	cli.WriteFile(t, "shop.py", "# TODO: open on Sundays\n")

@@ -13,7 +13,7 @@ import (
 
 func TestMain(m *testing.M) { claudetest.Main(m) }
 
-func TestApply(t *testing.T) {
+func TestApply_FlagsDecideWhichToolsRun(t *testing.T) {
 	for _, c := range []struct {
 		name             string
 		apply, dangerous bool

@@ -12,7 +12,7 @@ import (
 )
 
 // The program takes the CLI and its environment from the process, as a user's would.
-func TestAsk(t *testing.T) {
+func TestAsk_PrintsTheAnswer(t *testing.T) {
 	cli := claudetest.CLI(t)
 	model := claudetest.NewModel(t, script.Text("It sells carts."))
 	for name, value := range cli.Env(model.BaseURL()) {

@@ -28,7 +28,7 @@ func needCell(t *testing.T) {
 	}
 }
 
-func TestAudit(t *testing.T) {
+func TestAudit_CommandSeesOnlyTheCopies(t *testing.T) {
 	needCell(t)
 	project := shop(t)
 	model := claudetest.NewModel(t,
@@ -59,7 +59,7 @@ func TestAudit(t *testing.T) {
 }
 
 // What is outside of the roots is refused before anything is started.
-func TestALinkOutOfTheProjectIsRefused(t *testing.T) {
+func TestAudit_LinkOutOfTheProjectIsRefused(t *testing.T) {
 	project := shop(t)
 	if err := os.Symlink("/etc/hosts", filepath.Join(project, "hosts")); err != nil {
 		t.Fatal(err)

@@ -29,7 +29,7 @@ func TestMain(m *testing.M) { claudetest.Main(m) }
 
 const planted = "AKIAPLANTEDPLANTED00"
 
-func TestBedrock(t *testing.T) {
+func TestBedrock_SignsOutsideOfTheCell(t *testing.T) {
 	if best, reasons := isolation.Best(t.Context()); best != isolation.LevelCell {
 		t.Skipf("needs a cell: %v", reasons)
 	}

@@ -35,7 +35,7 @@ func printed(t *testing.T, cli *claudetest.RealCLI, model *claudetest.Model, do 
 	return out.String()
 }
 
-func TestCell(t *testing.T) {
+func TestCell_HidesTheHostAndIsReplayed(t *testing.T) {
 	needCell(t)
 	recording := filepath.Join(t.TempDir(), "run.jsonl")
 	secret := filepath.Join(t.TempDir(), "secret")
@@ -66,7 +66,7 @@ func TestCell(t *testing.T) {
 	}
 }
 
-func TestTheBudgetEndsTheRun(t *testing.T) {
+func TestCell_BudgetEndsTheRun(t *testing.T) {
 	needCell(t)
 	cli := claudetest.CLI(t)
 	model := claudetest.NewModel(t,

@@ -14,7 +14,7 @@ import (
 
 func TestMain(m *testing.M) { claudetest.Main(m) }
 
-func TestCrew(t *testing.T) {
+func TestCrew_EachHasItsOwnPermissions(t *testing.T) {
 	cli := claudetest.CLI(t)
 	author := cli.Options(claudetest.NewModel(t,
 		script.Call("Write", script.Input{"file_path": filepath.Join(cli.Work, "README.md"), "content": "# Shop\n"}),

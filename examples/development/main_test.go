@@ -14,7 +14,7 @@ import (
 
 func TestMain(m *testing.M) { claudetest.Main(m) }
 
-func TestDevelopment(t *testing.T) {
+func TestDevelopment_HasNoIsolationAndNoKey(t *testing.T) {
 	cli := claudetest.CLI(t)
 	note := filepath.Join(t.TempDir(), "note")
 	if err := os.WriteFile(note, []byte("beside the project\n"), 0o600); err != nil {

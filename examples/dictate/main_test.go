@@ -16,7 +16,7 @@ import (
 func TestMain(m *testing.M) { claudetest.Main(m) }
 
 // The second line is written when the model has got the first one.
-func TestDictate(t *testing.T) {
+func TestDictate_SendsOneLineAfterTheOther(t *testing.T) {
 	in, typed := io.Pipe()
 	write := func(line string) { _, _ = io.WriteString(typed, line) }
 	go write("What is a cart?\n")

@@ -12,7 +12,7 @@ import (
 
 func TestMain(m *testing.M) { claudetest.Main(m) }
 
-func TestHello(t *testing.T) {
+func TestHello_PrintsTheAnswer(t *testing.T) {
 	model := claudetest.NewModel(t,
 		script.Structured(script.Input{"greeting": ""}), // which the schema does not allow
 		script.Structured(script.Input{"greeting": "Hello, world"}),

@@ -18,7 +18,7 @@ func TestMain(m *testing.M) { claudetest.Main(m) }
 
 const key = "sk-ant-given-to-the-program"
 
-func TestHermetic(t *testing.T) {
+func TestHermetic_HidesHomeKeyAndNetwork(t *testing.T) {
 	if best, reasons := isolation.Best(t.Context()); best != isolation.LevelCell {
 		t.Skipf("needs a cell: %v", reasons)
 	}

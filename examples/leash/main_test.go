@@ -10,7 +10,7 @@ import (
 	"github.com/drover-agents/drover/claude/script"
 )
 
-func TestLeash(t *testing.T) {
+func TestLeash_ShellIsDenied(t *testing.T) {
 	cli := claudetest.CLI(t) // the real CLI, in a home of its own
 	model := claudetest.NewModel(t,
 		script.Call("Bash", script.Input{"command": "touch out"}),

@@ -16,7 +16,7 @@ import (
 
 func TestMain(m *testing.M) { claudetest.Main(m) }
 
-func TestLimits(t *testing.T) {
+func TestLimits_TokensAndTime(t *testing.T) {
 	cli := claudetest.CLI(t)
 	read := script.Call("Read", script.Input{"file_path": cli.WriteFile(t, "shop.txt", "cart")}).Metered(script.Usage{Input: 1000, Output: 100})
 	answer := script.Text("It is a shop.").Metered(script.Usage{Input: 1000, Output: 200})

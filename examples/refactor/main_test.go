@@ -30,7 +30,7 @@ const (
 		"--- project/src/price.py\ntotal = 0\n"
 )
 
-func TestRefactor(t *testing.T) {
+func TestRefactor_WritesBackUnlessTheHostChanged(t *testing.T) {
 	if best, reasons := isolation.Best(t.Context()); best != isolation.LevelCell {
 		t.Skipf("needs a cell: %v", reasons)
 	}

@@ -15,7 +15,7 @@ import (
 
 func TestMain(m *testing.M) { claudetest.Main(m) }
 
-func TestReview(t *testing.T) {
+func TestReview_EditsAreAccepted(t *testing.T) {
 	cli := claudetest.CLI(t)
 	file := cli.WriteFile(t, "shop.py", "total = price - discount * 2\n")
 	model := claudetest.NewModel(t,

@@ -15,7 +15,7 @@ import (
 
 func TestMain(m *testing.M) { claudetest.Main(m) }
 
-func TestTalk(t *testing.T) {
+func TestTalk_AsideAndInterruptLeaveTheConversation(t *testing.T) {
 	keys := make(chan os.Signal)
 	model := claudetest.NewModel(t,
 		script.Text("Hello."),

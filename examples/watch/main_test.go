@@ -15,7 +15,7 @@ import (
 
 func TestMain(m *testing.M) { claudetest.Main(m) }
 
-func TestWatch(t *testing.T) {
+func TestWatch_PrintsTheEventsOfARun(t *testing.T) {
 	if best, reasons := isolation.Best(t.Context()); best != isolation.LevelCell {
 		t.Skipf("needs a cell: %v", reasons)
 	}

@@ -17,7 +17,7 @@ import (
 	"github.com/drover-agents/drover/gateway/bedrock"
 )
 
-func TestRequestsAreSigned(t *testing.T) {
+func TestUpstream_SignsRequests(t *testing.T) {
 	decoys(t)
 	fake := newFakeBedrock(t, sayOK)
 	u := open(t, bedrock.Options{Lookup: planted().lookup, BaseURL: fake.URL})
@@ -50,7 +50,7 @@ func TestRequestsAreSigned(t *testing.T) {
 }
 
 // The check must be able to fail.
-func TestAWrongSignatureIsRefused(t *testing.T) {
+func TestFakeBedrock_RefusesAWrongSignature(t *testing.T) {
 	decoys(t)
 	fake := newFakeBedrock(t, sayOK)
 	for _, tc := range []struct{ name, variable, value, want string }{
@@ -70,7 +70,7 @@ func TestAWrongSignatureIsRefused(t *testing.T) {
 }
 
 // An agent that reaches the gateway must not get a signature for anything that the credential allows.
-func TestOnlyModelCallsAreSigned(t *testing.T) {
+func TestUpstream_SignsOnlyModelCalls(t *testing.T) {
 	decoys(t)
 	fake := newFakeBedrock(t, sayOK)
 	u := open(t, bedrock.Options{Lookup: planted().lookup, BaseURL: fake.URL})
@@ -99,7 +99,7 @@ type roundTrip func(*http.Request) (*http.Response, error)
 
 func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-func TestAmazonsHosts(t *testing.T) {
+func TestUpstream_HostsByRegion(t *testing.T) {
 	decoys(t)
 	for _, tc := range []struct{ region, method, target, want string }{
 		{"us-east-1", http.MethodPost, "/model/x/invoke", "https://bedrock-runtime.us-east-1.amazonaws.com/model/x/invoke"},
@@ -124,7 +124,7 @@ func TestAmazonsHosts(t *testing.T) {
 	}
 }
 
-func TestAnswersPassUnbuffered(t *testing.T) {
+func TestUpstream_ResponsesAreUnbuffered(t *testing.T) {
 	decoys(t)
 	seen := make(chan struct{})
 	fake := newFakeBedrock(t, func(w http.ResponseWriter, _ *http.Request) {
@@ -149,7 +149,7 @@ func TestAnswersPassUnbuffered(t *testing.T) {
 	}
 }
 
-func TestRedirectsAreNotFollowed(t *testing.T) {
+func TestUpstream_DoesNotFollowRedirects(t *testing.T) {
 	decoys(t)
 	fake := newFakeBedrock(t, func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/elsewhere", http.StatusFound) })
 	if status, _ := invoke(t, open(t, bedrock.Options{Lookup: planted().lookup, BaseURL: fake.URL})); status != http.StatusFound || len(fake.requests()) != 1 {
@@ -158,7 +158,7 @@ func TestRedirectsAreNotFollowed(t *testing.T) {
 }
 
 // Where a company looks into TLS, the AWS tools are told of its certificate by AWS_CA_BUNDLE.
-func TestCertificatesOfTheEnvironment(t *testing.T) {
+func TestUpstream_UsesTheCABundleOfTheEnvironment(t *testing.T) {
 	decoys(t)
 	fake := newFakeBedrock(t, sayOK)
 	server := httptest.NewTLSServer(fake)
@@ -176,7 +176,7 @@ func TestCertificatesOfTheEnvironment(t *testing.T) {
 	}
 }
 
-func TestImportingRegisters(t *testing.T) {
+func TestUpstream_ImportRegistersIt(t *testing.T) {
 	decoys(t)
 	fake := newFakeBedrock(t, sayOK)
 	up, err := gateway.OpenUpstream(t.Context(), "bedrock", gateway.UpstreamConfig{Region: region, Lookup: planted().lookup, BaseURL: fake.URL})
@@ -191,7 +191,7 @@ func TestImportingRegisters(t *testing.T) {
 }
 
 // A server that repeats what it was sent gives back neither a token nor a signature.
-func TestAnEchoHasNoCredential(t *testing.T) {
+func TestUpstream_EchoHasNoCredential(t *testing.T) {
 	decoys(t)
 	const token = "session-token-0123456789"
 	var signature string

@@ -43,7 +43,7 @@ func searcher(command string) http.HandlerFunc {
 
 // The whole way: the host has Bedrock in its environment and a profile in its home; the CLI works in a cell;
 // requests come to Bedrock signed; and of AWS nothing but a region is inside.
-func TestTheRealCLIUsesBedrockFromACell(t *testing.T) {
+func TestCLI_UsesBedrockFromACell(t *testing.T) {
 	decoys(t)
 	for name, planting := range map[string]func(t *testing.T, home string) []string{
 		"a profile": func(t *testing.T, home string) []string {

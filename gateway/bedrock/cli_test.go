@@ -118,7 +118,7 @@ func ask(t *testing.T, cli *claudetest.RealCLI, base, prompt string) *claude.Res
 	return result
 }
 
-func TestTheRealCLIWorksWithoutACredential(t *testing.T) {
+func TestCLI_WorksWithoutACredential(t *testing.T) {
 	decoys(t)
 	path := filepath.Join(t.TempDir(), "run.jsonl")
 	t.Run("signed outside", func(t *testing.T) {

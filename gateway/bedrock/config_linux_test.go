@@ -18,7 +18,7 @@ import (
 )
 
 // Bedrock by configuration alone: the model has its id there, and the effort reaches it.
-func TestAConfigForBedrockReachesItsModel(t *testing.T) {
+func TestConfig_BedrockReachesItsModel(t *testing.T) {
 	decoys(t)
 	cli := claudetest.CLI(t)
 	var effort string

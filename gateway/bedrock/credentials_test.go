@@ -102,7 +102,7 @@ func loginFile(key string) string {
 	return "sso/cache/" + hex.EncodeToString(sum[:]) + ".json"
 }
 
-func TestEachSourceOfCredentials(t *testing.T) {
+func TestCredentials_EachSource(t *testing.T) {
 	decoys(t)
 	sts, sso, container := fakeSTS(t), fakeSSO(t), fakeContainer(t)
 	instance := fakeInstance(t, time.Hour, new(atomic.Int32))
@@ -167,7 +167,7 @@ func TestEachSourceOfCredentials(t *testing.T) {
 	}
 }
 
-func TestWhereFilesAndRegionComeFrom(t *testing.T) {
+func TestCredentials_SourcesOfFilesAndRegion(t *testing.T) {
 	decoys(t)
 	dir := t.TempDir()
 	writeFile(t, filepath.Join(dir, ".aws", "credentials"), "[default]\n"+plantedKeys)
@@ -198,7 +198,7 @@ func TestWhereFilesAndRegionComeFrom(t *testing.T) {
 }
 
 // Without Lookup the environment is that of the process.
-func TestTheProcessEnvironmentIsTheDefault(t *testing.T) {
+func TestCredentials_ProcessEnvironmentIsTheDefault(t *testing.T) {
 	decoys(t)
 	for name, value := range planted() {
 		t.Setenv(name, value)
@@ -211,7 +211,7 @@ func TestTheProcessEnvironmentIsTheDefault(t *testing.T) {
 	}
 }
 
-func TestMissingCredentialsFailAtOnce(t *testing.T) {
+func TestCredentials_MissingFailAtOnce(t *testing.T) {
 	decoys(t)
 	nobody := newServer(t, http.NotFound)
 	expired := map[string]string{
@@ -267,7 +267,7 @@ func TestMissingCredentialsFailAtOnce(t *testing.T) {
 }
 
 // An environment without a home has no files, whatever the home of this process holds.
-func TestNoHomeMeansNoFiles(t *testing.T) {
+func TestCredentials_NoHomeMeansNoFiles(t *testing.T) {
 	decoys(t)
 	env := environment{"AWS_REGION": region, "AWS_EC2_METADATA_DISABLED": "true"}
 	if _, err := bedrock.New(t.Context(), bedrock.Options{Lookup: env.lookup}); !errors.Is(err, bedrock.ErrNoCredentials) {
@@ -276,7 +276,7 @@ func TestNoHomeMeansNoFiles(t *testing.T) {
 }
 
 // Credentials that are at their end are not used once more.
-func TestCredentialsAreRenewed(t *testing.T) {
+func TestCredentials_AreRenewed(t *testing.T) {
 	decoys(t)
 	var asked atomic.Int32
 	env := environment{"AWS_REGION": region, "AWS_EC2_METADATA_SERVICE_ENDPOINT": fakeInstance(t, -time.Second, &asked)}

@@ -12,7 +12,7 @@ import (
 
 // A client that repeats forbidden attempts does not fill the disk that stores the events. The proxy reports
 // how many events it left out, and emits every attempt that it let through.
-func TestAFloodOfRefusalsIsToldInShort(t *testing.T) {
+func TestProxy_FloodOfRefusalsIsSummarized(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var refused, allowed, missed int
 		teller := newReporter(func(p event.Payload) {

@@ -17,7 +17,7 @@ import (
 	_ "github.com/drover-agents/drover/internal/testkit"
 )
 
-func TestTargetsHaveOneSpelling(t *testing.T) {
+func TestTarget_HasOneSpelling(t *testing.T) {
 	tests := []struct {
 		text, want string // empty: refused
 	}{
@@ -228,7 +228,7 @@ func whyForbidden(asked target, dialled netip.AddrPort, answer []netip.Addr, wid
 }
 
 // net/http asks a proxy for international hosts in ASCII.
-func TestPunycodeIsTheSameAsThatOfNetHTTP(t *testing.T) {
+func TestHost_PunycodeAgreesWithNetHTTP(t *testing.T) {
 	alphabet := []rune("abcxyz019-äöüéñøłžбгджяαβγδω中文字日本語한국어עבריתहिन्दीไทย𐐨İŀᎠ\u034f\u00ad")
 	rapid.Check(t, func(t *rapid.T) {
 		label := "a" + rapid.StringOfN(rapid.SampledFrom(alphabet), 1, 12, -1).Draw(t, "label") + "z"
@@ -252,7 +252,7 @@ func dialledByNetHTTP(host string) (name string) {
 	return name
 }
 
-func TestPublicAddresses(t *testing.T) {
+func TestHost_PublicAddresses(t *testing.T) {
 	tests := []struct {
 		addr, want string
 	}{

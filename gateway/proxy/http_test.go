@@ -15,7 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestADenialSaysWhichFieldToChange(t *testing.T) {
+func TestHTTP_DenialNamesTheFieldToChange(t *testing.T) {
 	policy := Policy{Domains: []string{"example.com", "private.example"}, Ports: []int{443}}
 	w := newWorld(t, policy, nil, nil)
 	tests := []struct {
@@ -44,7 +44,7 @@ func TestADenialSaysWhichFieldToChange(t *testing.T) {
 	}
 }
 
-func TestRequestsThatAreNotUnderstoodReachNothing(t *testing.T) {
+func TestHTTP_MalformedRequestsReachNoHost(t *testing.T) {
 	w := newWorld(t, Policy{Domains: []string{"*"}, Localhost: true}, ok(t), nil)
 	tests := map[string]string{
 		"no host":                  "GET / HTTP/1.1\r\nHost: example.com\r\n\r\n",
@@ -124,7 +124,7 @@ func TestHTTP_RequestsAreRewritten(t *testing.T) {
 	}
 }
 
-func TestHeadersOfOneHopAreTakenOutOfAnswers(t *testing.T) {
+func TestHTTP_HopByHopHeadersAreRemovedFromResponses(t *testing.T) {
 	w := newWorld(t, Policy{Domains: []string{"example.com"}}, says(t, "HTTP/1.1 200 OK\r\nConnection: X-Hop\r\nX-Hop: 1\r\n"+
 		"X-End: 1\r\nProxy-Authenticate: Basic\r\nKeep-Alive: timeout=5\r\nContent-Length: 0\r\n\r\n"), nil)
 	res, err := http.ReadResponse(w.dial().send("GET http://example.com/ HTTP/1.1\r\nHost: x\r\n\r\n").Reader, nil)
@@ -137,7 +137,7 @@ func TestHeadersOfOneHopAreTakenOutOfAnswers(t *testing.T) {
 	}
 }
 
-func TestEachRequestOfAConnectionIsChecked(t *testing.T) {
+func TestHTTP_EachRequestOfAConnectionIsChecked(t *testing.T) {
 	backend := web(t, func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, r.Host) })
 	w := newWorld(t, Policy{Domains: []string{"example.com", "*.example.com"}}, backend, nil)
 	c := w.dial()
@@ -160,7 +160,7 @@ func TestEachRequestOfAConnectionIsChecked(t *testing.T) {
 }
 
 // A request hidden behind the body of another must not reach the host as a request of its own.
-func TestWhatFollowsARequestIsARequestToTheProxy(t *testing.T) {
+func TestHTTP_PipelinedRequestIsCheckedToo(t *testing.T) {
 	var lines []string
 	backend := web(t, func(w http.ResponseWriter, r *http.Request) {
 		lines = append(lines, r.RequestURI)
@@ -181,7 +181,7 @@ func TestWhatFollowsARequestIsARequestToTheProxy(t *testing.T) {
 	}
 }
 
-func TestAnswersAreStreamed(t *testing.T) {
+func TestHTTP_ResponsesAreStreamed(t *testing.T) {
 	more := make(chan struct{})
 	backend := web(t, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Length", "11")
@@ -207,7 +207,7 @@ func TestAnswersAreStreamed(t *testing.T) {
 	}
 }
 
-func TestAHostThatDoesNotSpeakHTTP(t *testing.T) {
+func TestHTTP_HostWithoutHTTPIsABadGateway(t *testing.T) {
 	tests := map[string]string{
 		"nonsense":             "SSH-2.0-OpenSSH\r\n",
 		"nothing":              "",

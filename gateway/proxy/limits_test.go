@@ -97,7 +97,7 @@ func lasts(c net.Conn) (time.Duration, string) {
 	return time.Since(begun), string(text)
 }
 
-func TestClientsThatDoNotSayWhatTheyWantAreHungUpOn(t *testing.T) {
+func TestLimits_SilentClientsAreDisconnected(t *testing.T) {
 	tests := map[string]struct{ sent, want string }{
 		"nothing":         {"", ""},
 		"half a request":  {"GET http://example.com/ HT", "HTTP/1.1 400 Bad Request\r\n"},
@@ -119,7 +119,7 @@ func TestClientsThatDoNotSayWhatTheyWantAreHungUpOn(t *testing.T) {
 	}
 }
 
-func TestTheNextRequestOfAConnectionHasItsTimeToo(t *testing.T) {
+func TestLimits_NextRequestHasATimeoutOfItsOwn(t *testing.T) {
 	inBubble(t, nil, func(t *testing.T, w *pipeWorld) {
 		c := w.dial()
 		r := bufio.NewReader(c)
@@ -139,7 +139,7 @@ func TestTheNextRequestOfAConnectionHasItsTimeToo(t *testing.T) {
 	})
 }
 
-func TestAHandshakeInSmallPiecesIsHungUpOnToo(t *testing.T) {
+func TestLimits_SlowHandshakeIsDisconnected(t *testing.T) {
 	inBubble(t, nil, func(t *testing.T, w *pipeWorld) {
 		c := w.dial()
 		begun := time.Now()
@@ -155,7 +155,7 @@ func TestAHandshakeInSmallPiecesIsHungUpOnToo(t *testing.T) {
 	})
 }
 
-func TestAnIdleTunnelEnds(t *testing.T) {
+func TestLimits_IdleTunnelEnds(t *testing.T) {
 	inBubble(t, nil, func(t *testing.T, w *pipeWorld) {
 		c := w.dial()
 		io.WriteString(c, "CONNECT example.com:443 HTTP/1.1\r\nHost: x\r\n\r\n")
@@ -176,7 +176,7 @@ func TestAnIdleTunnelEnds(t *testing.T) {
 }
 
 // This is about what the system keeps in its own buffers, so it takes real time, if little.
-func TestAClientThatReadsNothingIsHungUpOn(t *testing.T) {
+func TestLimits_ClientThatReadsNothingIsDisconnected(t *testing.T) {
 	for name, request := range map[string]string{
 		"tunnel":  "CONNECT example.com:443 HTTP/1.1\r\nHost: x\r\n\r\nGET / HTTP/1.1\r\nHost: x\r\n\r\n",
 		"forward": "GET http://example.com/ HTTP/1.1\r\nHost: x\r\n\r\n",
@@ -201,7 +201,7 @@ func TestAClientThatReadsNothingIsHungUpOn(t *testing.T) {
 	}
 }
 
-func TestAClientThatSendsItsBodySlowlyIsHungUpOn(t *testing.T) {
+func TestLimits_SlowRequestBodyIsDisconnected(t *testing.T) {
 	inBubble(t, nil, func(t *testing.T, w *pipeWorld) {
 		c := w.dial()
 		io.WriteString(c, "POST http://example.com/ HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\nabc")
@@ -215,7 +215,7 @@ func TestAClientThatSendsItsBodySlowlyIsHungUpOn(t *testing.T) {
 	})
 }
 
-func TestAHostThatDoesNotAnswerIsGivenUp(t *testing.T) {
+func TestLimits_SilentHostTimesOut(t *testing.T) {
 	hangs := func(ctx context.Context) error {
 		<-ctx.Done()
 		return ctx.Err()
@@ -245,7 +245,7 @@ func TestAHostThatDoesNotAnswerIsGivenUp(t *testing.T) {
 	}
 }
 
-func TestADeadAddressLeavesTimeForTheNext(t *testing.T) {
+func TestLimits_DeadAddressLeavesTimeForTheNext(t *testing.T) {
 	inBubble(t, func(o *Options) {
 		o.Resolve = func(context.Context, string) ([]netip.Addr, error) {
 			return []netip.Addr{netip.MustParseAddr("2606:4700::1"), netip.MustParseAddr("93.184.216.34")}, nil
@@ -271,7 +271,7 @@ func TestADeadAddressLeavesTimeForTheNext(t *testing.T) {
 	})
 }
 
-func TestConnectionsAboveTheLimitAreToldSo(t *testing.T) {
+func TestLimits_ExcessConnectionsGetARefusal(t *testing.T) {
 	const limit = 3
 	w := newWorld(t, Policy{Domains: []string{"*"}}, echo(t), func(o *Options) { o.MaxConnections = limit })
 	var held []*wire
@@ -301,7 +301,7 @@ func TestConnectionsAboveTheLimitAreToldSo(t *testing.T) {
 	w.dial().send("CONNECT example.com:443 HTTP/1.1\r\n\r\nx").expect(established + "x")
 }
 
-func TestMoreConnectionsThanCanBeToldSoAreDropped(t *testing.T) {
+func TestLimits_TooManyRefusalsAreDropped(t *testing.T) {
 	inBubble(t, func(o *Options) { o.MaxConnections = 1 }, func(t *testing.T, w *pipeWorld) {
 		for range 1 + maxRefusing {
 			defer w.dial().Close()
@@ -341,7 +341,7 @@ func (l *flakyListener) Accept() (net.Conn, error) {
 	return l.pipeListener.Accept()
 }
 
-func TestATemporaryFailureToAcceptPasses(t *testing.T) {
+func TestServe_TemporaryAcceptErrorIsRetried(t *testing.T) {
 	inBubble(t, nil, func(t *testing.T, w *pipeWorld) {
 		flaky := &flakyListener{&pipeListener{make(chan net.Conn), make(chan struct{})}, 20}
 		go w.proxy.Serve(flaky)

@@ -9,7 +9,7 @@ import (
 	"github.com/drover-agents/drover/advice"
 )
 
-func TestValidateSaysWhatToWriteInstead(t *testing.T) {
+func TestPolicy_ValidateNamesTheReplacement(t *testing.T) {
 	tests := []struct {
 		pattern, want string
 	}{
@@ -63,7 +63,7 @@ func TestValidateSaysWhatToWriteInstead(t *testing.T) {
 	}
 }
 
-func TestValidateNamesEverythingThatIsWrong(t *testing.T) {
+func TestPolicy_ValidateReportsEveryProblem(t *testing.T) {
 	p := Policy{Domains: []string{"a b", "ok.org", "foo*"}, Ports: []int{80, 0, 65536, -1}}
 	err := p.Validate()
 	for _, want := range []string{"Domains[0]", "Domains[2]", "Ports[1] 0", "Ports[2] 65536", "Ports[3] -1"} {
@@ -76,7 +76,7 @@ func TestValidateNamesEverythingThatIsWrong(t *testing.T) {
 	}
 }
 
-func TestValidateAcceptsWhatCanBeEnforced(t *testing.T) {
+func TestPolicy_ValidateAcceptsEnforceablePolicies(t *testing.T) {
 	p := Policy{
 		Domains: []string{
 			"*", "example.org", "Example.ORG.", "*.example.org", "*.co.uk", "_dmarc.example.org", "bücher.org",
@@ -93,7 +93,7 @@ func TestValidateAcceptsWhatCanBeEnforced(t *testing.T) {
 	}
 }
 
-func TestPatternsPermitWhatTheyName(t *testing.T) {
+func TestPolicy_PatternsPermitTheHostsTheyName(t *testing.T) {
 	tests := []struct {
 		pattern, host string
 		want          bool

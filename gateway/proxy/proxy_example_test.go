@@ -23,12 +23,12 @@ func ExampleProxy() {
 		},
 	})
 	if err != nil {
-		fmt.Println(advice.Text(err))
+		fmt.Println(err)
 		return
 	}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
-		fmt.Println(advice.Text(err))
+		fmt.Println(err)
 		return
 	}
 	go p.Serve(l)
@@ -37,7 +37,7 @@ func ExampleProxy() {
 	tool := &http.Client{Transport: &http.Transport{Proxy: http.ProxyURL(address), DisableKeepAlives: true}}
 	answer, err := tool.Get("http://elsewhere.net:443/")
 	if err != nil {
-		fmt.Println(advice.Text(err))
+		fmt.Println(err)
 		return
 	}
 	body, _ := io.ReadAll(answer.Body)

@@ -58,7 +58,7 @@ func ok(t testing.TB) net.Addr {
 	return web(t, func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "ok") })
 }
 
-func TestEveryProtocolFollowsThePolicy(t *testing.T) {
+func TestProxy_EveryProtocolFollowsThePolicy(t *testing.T) {
 	listed := Policy{Domains: []string{"example.com", "*.example.com", "two.example", "10.0.0.7"}}
 	all := Policy{Domains: []string{"*"}}
 	local := Policy{Localhost: true}
@@ -138,7 +138,7 @@ func TestEveryProtocolFollowsThePolicy(t *testing.T) {
 	}
 }
 
-func TestAHostThatIsNotPermittedIsNotLookedUp(t *testing.T) {
+func TestProxy_DeniedHostIsNotResolved(t *testing.T) {
 	for protocol, ask := range ways {
 		w := newWorld(t, Policy{Domains: []string{"example.com"}, Ports: []int{443}}, nil, nil)
 		ask(w, "secret-data.other.example", 443)
@@ -149,7 +149,7 @@ func TestAHostThatIsNotPermittedIsNotLookedUp(t *testing.T) {
 	}
 }
 
-func TestANameIsLookedUpOnce(t *testing.T) {
+func TestProxy_NameIsResolvedOnce(t *testing.T) {
 	// The second answer would be another: this is how names are made to lead inside.
 	answers := []string{"93.184.216.34", "127.0.0.1", "127.0.0.1"}
 	w := newWorld(t, Policy{Domains: []string{"example.com"}}, ok(t), func(o *Options) {
@@ -171,7 +171,7 @@ func TestANameIsLookedUpOnce(t *testing.T) {
 	}
 }
 
-func TestTheNextAddressIsTriedIfOneDoesNotAnswer(t *testing.T) {
+func TestProxy_NextAddressIsTried(t *testing.T) {
 	var tried []string
 	backend := echo(t)
 	w := newWorld(t, Policy{Domains: []string{"*"}}, nil, func(o *Options) {
@@ -199,7 +199,7 @@ func (w *world) proxyClosed() *world {
 	return w
 }
 
-func TestEveryAttemptIsToldOnce(t *testing.T) {
+func TestProxy_EveryAttemptEmitsOneEvent(t *testing.T) {
 	w := newWorld(t, Policy{Domains: []string{"example.com", "private.example", "gone.example"}}, ok(t), nil)
 	ways[ProtocolHTTP](w, "example.com", 8080)
 	got := []Connection{w.next()}
@@ -238,7 +238,7 @@ func TestEveryAttemptIsToldOnce(t *testing.T) {
 	w.quiet()
 }
 
-func TestATunnelIsToldAtItsEnd(t *testing.T) {
+func TestProxy_TunnelEmitsItsEventAtTheEnd(t *testing.T) {
 	w := newWorld(t, Policy{Domains: []string{"example.com"}}, echo(t), nil)
 	c := w.dial().send("CONNECT example.com:443 HTTP/1.1\r\n\r\nearly").expect(established + "early").send("later").expect("later")
 	w.mu.Lock()
@@ -260,7 +260,7 @@ func TestATunnelIsToldAtItsEnd(t *testing.T) {
 	w.quiet()
 }
 
-func TestTheClientIsNotToldOfTheNetworkOutside(t *testing.T) {
+func TestProxy_ClientSeesNoAddressesOfTheNetwork(t *testing.T) {
 	w := newWorld(t, Policy{Domains: []string{"*"}}, nil, nil)
 	for _, host := range []string{"gone.example", "private.example"} {
 		_, body := w.dial().send("GET http://" + host + "/ HTTP/1.1\r\nHost: x\r\n\r\n").answer("GET")
@@ -270,7 +270,7 @@ func TestTheClientIsNotToldOfTheNetworkOutside(t *testing.T) {
 	}
 }
 
-func TestAConnectionIsWrittenAndRead(t *testing.T) {
+func TestConnection_SurvivesJSON(t *testing.T) {
 	want := Connection{
 		Protocol: ProtocolConnect, Host: "example.com", Port: 443, Verdict: Allowed, Reason: "r", Address: "93.184.216.34:443",
 		BytesUp: 1, BytesDown: 2, Duration: 1500 * time.Millisecond, Missed: 3,
@@ -296,7 +296,7 @@ func TestAConnectionIsWrittenAndRead(t *testing.T) {
 	}
 }
 
-func TestASlowListenerHoldsNothingUp(t *testing.T) {
+func TestProxy_SlowEmitDelaysNoRequest(t *testing.T) {
 	release := make(chan struct{})
 	var told []Connection
 	w := newWorld(t, Policy{}, nil, func(o *Options) {
@@ -328,7 +328,7 @@ func TestASlowListenerHoldsNothingUp(t *testing.T) {
 	}
 }
 
-func TestServeSeveralListeners(t *testing.T) {
+func TestServe_SeveralListeners(t *testing.T) {
 	w := newWorld(t, Policy{Domains: []string{"*"}}, ok(t), nil)
 	second := listen(t)
 	ended := make(chan error)
@@ -356,7 +356,7 @@ func TestServeSeveralListeners(t *testing.T) {
 	}
 }
 
-func TestServeReturnsTheErrorOfItsListener(t *testing.T) {
+func TestServe_ReturnsTheErrorOfItsListener(t *testing.T) {
 	w := newWorld(t, Policy{}, nil, nil)
 	l := listen(t)
 	l.Close()
@@ -365,7 +365,7 @@ func TestServeReturnsTheErrorOfItsListener(t *testing.T) {
 	}
 }
 
-func TestCloseEndsEverything(t *testing.T) {
+func TestProxy_CloseEndsEverything(t *testing.T) {
 	backend := echo(t)
 	silentHost, reached := listen(t), make(chan struct{}) // it hears, and says nothing
 	go func() {

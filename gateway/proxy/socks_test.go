@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-func TestSOCKSTunnels(t *testing.T) {
+func TestSOCKS_Tunnels(t *testing.T) {
 	granted5, granted4 := "\x05\x00\x00\x01\x00\x00\x00\x00\x00\x00", "\x00\x5a\x00\x00\x00\x00\x00\x00"
 	tests := []struct {
 		name, greeting, chosen, request, reply, dialled string
@@ -44,7 +44,7 @@ func TestSOCKSTunnels(t *testing.T) {
 	}
 }
 
-func TestSOCKSRefusals(t *testing.T) {
+func TestSOCKS_Refusals(t *testing.T) {
 	reply5 := func(code byte) string { return string(socks5Reply(code)) }
 	const refused4 = "\x00\x5b\x00\x00\x00\x00\x00\x00"
 	tests := []struct {

@@ -84,7 +84,7 @@ func (r *toolRun) mustFail(name string, args ...string) {
 	}
 }
 
-func TestRealToolsUseTheProxy(t *testing.T) {
+func TestProxy_WorksWithRealTools(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts programs")
 	}

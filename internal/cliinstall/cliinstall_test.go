@@ -49,7 +49,7 @@ done
 `)
 }
 
-func TestEnsureInstallsOnceForAll(t *testing.T) {
+func TestEnsure_ConcurrentCallersInstallOnce(t *testing.T) {
 	root, count := t.TempDir(), filepath.Join(t.TempDir(), "count")
 	goodNPM(t, count)
 	var wg sync.WaitGroup
@@ -84,7 +84,7 @@ func TestEnsureInstallsOnceForAll(t *testing.T) {
 	}
 }
 
-func TestEnsureAgainIsQuickAndRepairs(t *testing.T) {
+func TestEnsure_SecondCallIsQuickAndRepairs(t *testing.T) {
 	root, count := t.TempDir(), filepath.Join(t.TempDir(), "count")
 	goodNPM(t, count)
 	first, err := Ensure(t.Context(), root)
@@ -124,7 +124,7 @@ func TestEnsureAgainIsQuickAndRepairs(t *testing.T) {
 	}
 }
 
-func TestEnsureErrorsNameTheRepair(t *testing.T) {
+func TestEnsure_ErrorsNameTheRepair(t *testing.T) {
 	cases := []struct {
 		name, npm string
 		texts     []string
@@ -184,7 +184,7 @@ func checkError(t *testing.T, err error, texts ...string) {
 	}
 }
 
-func TestNPMEnvironmentIsMinimal(t *testing.T) {
+func TestNPMEnvironment_IsMinimal(t *testing.T) {
 	got := npmEnv([]string{
 		"PATH=/bin", "HOME=/h", "npm_config_registry=r", "NPM_CONFIG_CACHE=c", "https_proxy=p",
 		"ANTHROPIC_API_KEY=secret", "GITHUB_TOKEN=secret", "NODE_OPTIONS=--inspect",
@@ -196,7 +196,7 @@ func TestNPMEnvironmentIsMinimal(t *testing.T) {
 }
 
 // The lock file pins both versions with a checksum and holds no address.
-func TestLockFile(t *testing.T) {
+func TestLockFile_PinsVersionsWithChecksums(t *testing.T) {
 	var lock struct {
 		Packages map[string]struct {
 			Version, Integrity, Resolved string

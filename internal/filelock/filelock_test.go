@@ -59,7 +59,7 @@ func checkTry(t *testing.T, name string, f *os.File, want bool) {
 	}
 }
 
-func TestOneOpenFileHasTheLockAtATime(t *testing.T) {
+func TestTry_OneOpenFileHasTheLock(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "file")
 	first, second := open(t, path), open(t, path)
 	checkTry(t, "first", first, true)
@@ -73,7 +73,7 @@ func TestOneOpenFileHasTheLockAtATime(t *testing.T) {
 	checkTry(t, "first after the second closed", first, true)
 }
 
-func TestALockedFileCanStillBeReadAndWritten(t *testing.T) {
+func TestTry_LockedFileCanBeReadAndWritten(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "file")
 	checkTry(t, "first", open(t, path), true)
 	if err := os.WriteFile(path, []byte("text"), 0o600); err != nil {
@@ -84,7 +84,7 @@ func TestALockedFileCanStillBeReadAndWritten(t *testing.T) {
 	}
 }
 
-func TestLockWaitsUntilTheFileIsFree(t *testing.T) {
+func TestLock_WaitsUntilTheFileIsFree(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "file")
 	first, second := open(t, path), open(t, path)
 	synctest.Test(t, func(t *testing.T) {
@@ -101,7 +101,7 @@ func TestLockWaitsUntilTheFileIsFree(t *testing.T) {
 	checkTry(t, "first", first, false)
 }
 
-func TestLockGivesUpWhenTheContextEnds(t *testing.T) {
+func TestLock_StopsWhenTheContextEnds(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "file")
 	first, second := open(t, path), open(t, path)
 	synctest.Test(t, func(t *testing.T) {
@@ -115,7 +115,7 @@ func TestLockGivesUpWhenTheContextEnds(t *testing.T) {
 	})
 }
 
-func TestAnEndedContextTakesNoLock(t *testing.T) {
+func TestLock_EndedContextTakesNoLock(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "file")
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -125,7 +125,7 @@ func TestAnEndedContextTakesNoLock(t *testing.T) {
 	checkTry(t, "another", open(t, path), true)
 }
 
-func TestAFileThatCannotBeLockedIsNamed(t *testing.T) {
+func TestLock_ErrorNamesTheFile(t *testing.T) {
 	f := open(t, filepath.Join(t.TempDir(), "file"))
 	f.Close()
 	_, tryErr := filelock.Try(f)
@@ -140,7 +140,7 @@ func TestAFileThatCannotBeLockedIsNamed(t *testing.T) {
 	}
 }
 
-func TestAKilledProcessLosesItsLock(t *testing.T) {
+func TestLock_KilledProcessLosesIt(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "file")
 	f := open(t, path)
 	holder := exec.CommandContext(t.Context(), os.Args[0])

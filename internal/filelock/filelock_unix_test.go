@@ -13,7 +13,7 @@ import (
 )
 
 // Between fork and exec a new process has a copy of every open file, as a duplicate is one.
-func TestUnlockFreesAFileThatAStartingProgramHasACopyOf(t *testing.T) {
+func TestUnlock_FreesAFileWithACopyInAStartingProgram(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "file")
 	f := open(t, path)
 	checkTry(t, "first", f, true)

@@ -4,7 +4,7 @@ package ident
 
 import "testing"
 
-func TestNewIsValidAndFresh(t *testing.T) {
+func TestNewUUID_IsValidAndUnique(t *testing.T) {
 	seen := map[string]bool{}
 	for range 1000 {
 		id := NewUUID()
@@ -15,7 +15,7 @@ func TestNewIsValidAndFresh(t *testing.T) {
 	}
 }
 
-func TestValid(t *testing.T) {
+func TestValidUUID_Forms(t *testing.T) {
 	for s, want := range map[string]bool{
 		"5ca1ab1e-0000-4000-8000-00000000000F":     true,
 		"":                                         false,

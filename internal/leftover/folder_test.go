@@ -48,7 +48,7 @@ func ExampleKind() {
 	// 0 left
 }
 
-func TestAFolderIsPrivate(t *testing.T) {
+func TestFolder_IsPrivate(t *testing.T) {
 	parent := parentFolder(t)
 	folder := makeFolder(t, parent)
 	if got := filepath.Dir(folder.Path()); got != parent {
@@ -70,7 +70,7 @@ func TestAFolderIsPrivate(t *testing.T) {
 	}
 }
 
-func TestTheWayToAFolderHasNoLinks(t *testing.T) {
+func TestFolder_PathHasNoLinks(t *testing.T) {
 	dir := parentFolder(t)
 	if err := os.Symlink(dir, filepath.Join(dir, "link")); err != nil {
 		t.Skip("links cannot be made here:", err)
@@ -80,7 +80,7 @@ func TestTheWayToAFolderHasNoLinks(t *testing.T) {
 	}
 }
 
-func TestAFolderThatCannotBeMadeLeavesNothing(t *testing.T) {
+func TestFolder_FailedMakeLeavesNothing(t *testing.T) {
 	parent := parentFolder(t)
 	impossible := kind
 	impossible.Beside = []string{".store", "/missing/folder"}
@@ -93,7 +93,7 @@ func TestAFolderThatCannotBeMadeLeavesNothing(t *testing.T) {
 	}
 }
 
-func TestRemovingHappensOnceForAll(t *testing.T) {
+func TestFolder_ConcurrentRemovesWaitForOne(t *testing.T) {
 	parent := parentFolder(t)
 	folder := makeFolder(t, parent)
 	plant(t, filepath.Join(folder.Beside(".store"), "pack"), "x")
@@ -112,7 +112,7 @@ func TestRemovingHappensOnceForAll(t *testing.T) {
 	checkEmpty(t, parent)
 }
 
-func TestAKeptFolderIsSweptNoMoreAndCanBeRemoved(t *testing.T) {
+func TestFolder_KeptIsNotSweptAndCanBeRemoved(t *testing.T) {
 	parent := parentFolder(t)
 	folder := makeFolder(t, parent)
 	plant(t, filepath.Join(folder.Path(), "file"), "x")
@@ -136,7 +136,7 @@ func TestAKeptFolderIsSweptNoMoreAndCanBeRemoved(t *testing.T) {
 }
 
 // Another program sweeps in the moment between the release of the marker and its removal.
-func TestAMarkerThatWasDisownedIsNoMarker(t *testing.T) {
+func TestSweep_DisownedMarkerIsIgnored(t *testing.T) {
 	parent := parentFolder(t)
 	folder := filepath.Join(parent, kind.Prefix+"NAME")
 	plant(t, filepath.Join(folder, "file"), "x")
@@ -147,7 +147,7 @@ func TestAMarkerThatWasDisownedIsNoMarker(t *testing.T) {
 }
 
 // Runs as an ordinary user too: root can read everything anyway.
-func TestWhatWasLockedIsRemovedToo(t *testing.T) {
+func TestFolder_LockedFilesAreRemoved(t *testing.T) {
 	parent, outside := parentFolder(t), t.TempDir()
 	if err := os.Chmod(outside, 0o500); err != nil {
 		t.Fatal(err)
@@ -177,7 +177,7 @@ func TestWhatWasLockedIsRemovedToo(t *testing.T) {
 }
 
 // Runs as an ordinary user only, whose folder somebody else has made unwritable.
-func TestWhatCannotBeRemovedIsLeftForALaterSweep(t *testing.T) {
+func TestFolder_FailedRemovalIsLeftForALaterSweep(t *testing.T) {
 	if os.Geteuid() == 0 || runtime.GOOS == "windows" {
 		t.Skip("nothing is forbidden to this user: run as an ordinary user")
 	}

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-func TestAFolderThatCouldNotBeKeptSaysSoEachTime(t *testing.T) {
+func TestFolder_FailedKeepReturnsTheErrorEachTime(t *testing.T) {
 	folder, err := Kind{Prefix: "test-", Text: "a test\n"}.Make(t.TempDir())
 	if err != nil {
 		t.Fatal(err)

@@ -16,7 +16,7 @@ import (
 
 // Who still works in a folder while it is removed can put a link in the place of a folder, at any depth. What
 // the link leads to is beside the folder, and neither loses its permissions nor is removed.
-func TestALinkNeverLeadsARemovalToWhatIsBeside(t *testing.T) {
+func TestRemoveTree_NeverFollowsALink(t *testing.T) {
 	parent := parentFolder(t)
 	victim := filepath.Join(parent, "victim")
 	for _, sub := range []string{"a", "b", "c", "d"} {

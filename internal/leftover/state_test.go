@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-func TestTheFolderIsWhereTheSystemHasIt(t *testing.T) {
+func TestStateFolder_OnEachSystem(t *testing.T) {
 	for _, c := range []struct{ goos, appData, want string }{
 		{"linux", "", "/home/dev/.local/state/drover"},
 		{"darwin", "", "/home/dev/Library/Application Support/drover"},
@@ -20,7 +20,7 @@ func TestTheFolderIsWhereTheSystemHasIt(t *testing.T) {
 	}
 }
 
-func TestXDGStateHomeComesFirst(t *testing.T) {
+func TestStateFolder_XDGStateHomeComesFirst(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("XDG_STATE_HOME", dir)
 	if got, err := StateFolder(); err != nil || got != filepath.Join(dir, "drover") {

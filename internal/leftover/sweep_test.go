@@ -18,7 +18,7 @@ import (
 	"github.com/drover-agents/drover/internal/testkit"
 )
 
-func TestLeftoversOfAKilledProgramAreSwept(t *testing.T) {
+func TestSweep_KilledProgram(t *testing.T) {
 	parent := parentFolder(t)
 	other, mine := startProgram(t, folderVariable, parent), makeFolder(t, parent)
 	if removed := sweep(t, parent); len(removed) > 0 {
@@ -44,7 +44,7 @@ func TestLeftoversOfAKilledProgramAreSwept(t *testing.T) {
 }
 
 // Every state in which a program can be killed, made by hand.
-func TestLeftoversOfEveryMomentAreSwept(t *testing.T) {
+func TestSweep_EveryStateOfAKilledProgram(t *testing.T) {
 	for _, test := range []struct {
 		name  string
 		files map[string]string // a name that ends in a slash is a folder
@@ -84,7 +84,7 @@ func TestLeftoversOfEveryMomentAreSwept(t *testing.T) {
 	}
 }
 
-func TestLeftoversOfAnyMomentAreSwept(t *testing.T) {
+func TestSweep_ProgramKilledAtRandom(t *testing.T) {
 	parent := parentFolder(t)
 	for range testkit.Size(15, 300) {
 		busy := startProgram(t, busyVariable, parent)
@@ -95,7 +95,7 @@ func TestLeftoversOfAnyMomentAreSwept(t *testing.T) {
 	}
 }
 
-func TestLeftoversThatAreNotOursStay(t *testing.T) {
+func TestSweep_ForeignFilesStay(t *testing.T) {
 	parent, outside := parentFolder(t), t.TempDir()
 	ours := startProgram(t, folderVariable, parent)
 	ours.kill()
@@ -152,7 +152,7 @@ func filesIn(parent, outside string) (names []string) {
 	return names
 }
 
-func TestLeftoversOfOtherUsersStay(t *testing.T) {
+func TestSweep_FoldersOfOtherUsersStay(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root can make files of another user: run as root")
 	}
@@ -172,7 +172,7 @@ func TestLeftoversOfOtherUsersStay(t *testing.T) {
 	}
 }
 
-func TestLeftoversAreSweptByOneOfMany(t *testing.T) {
+func TestSweep_ConcurrentSweepsRemoveOnce(t *testing.T) {
 	parent := parentFolder(t)
 	for range 3 {
 		startProgram(t, folderVariable, parent).kill()
@@ -207,7 +207,7 @@ func TestLeftoversAreSweptByOneOfMany(t *testing.T) {
 
 // Many sweep all the time while others make folders: a new marker may be taken for an old one, and
 // nobody notices.
-func TestNewFoldersLiveAmongManySweeps(t *testing.T) {
+func TestSweep_NewFoldersSurviveManySweeps(t *testing.T) {
 	parent := parentFolder(t)
 	stop := make(chan struct{})
 	var sweepers, makers sync.WaitGroup
@@ -247,7 +247,7 @@ func TestNewFoldersLiveAmongManySweeps(t *testing.T) {
 	checkEmpty(t, parent)
 }
 
-func TestAFolderThatCannotBeSweptIsNamed(t *testing.T) {
+func TestSweep_ErrorNamesTheFolder(t *testing.T) {
 	missing := filepath.Join(t.TempDir(), "missing")
 	if _, err := kind.Sweep(missing); err == nil || !strings.Contains(advice.Text(err), missing) {
 		t.Errorf("got %v, want an error with the folder's name", err)

@@ -13,12 +13,12 @@ import (
 	"github.com/drover-agents/drover/internal/testkit"
 )
 
-func TestFoldersOfOrdinaryUsers(t *testing.T) {
-	testkit.RerunAsUser(t, "/bin/true", "^(TestWhat.*|TestAFolderIsPrivate|TestADeepTreeIsRemovedToo|TestLeftovers.*)$")
+func TestFolder_AsOrdinaryUser(t *testing.T) {
+	testkit.RerunAsUser(t, "/bin/true", "^Test(Folder_(Locked|FailedRemoval|IsPrivate|DeepTree)|Sweep_(Concurrent|KilledProgram|ProgramKilled|EveryState|Folders|Foreign))")
 }
 
 // An ordinary user has a folder with something of root in it.
-func TestAMarkerStaysAsLongAsItsFolder(t *testing.T) {
+func TestFolder_MarkerStaysAsLongAsTheFolder(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root can make files of another user: run as root")
 	}
@@ -45,7 +45,7 @@ func TestAMarkerStaysAsLongAsItsFolder(t *testing.T) {
 	}
 }
 
-func TestADeepTreeIsRemovedToo(t *testing.T) {
+func TestFolder_DeepTreeIsRemoved(t *testing.T) {
 	parent := parentFolder(t)
 	folder := makeFolder(t, parent)
 	makeDeep(t, folder.Path(), 400)
@@ -91,7 +91,7 @@ func lowerOpenFiles(t *testing.T, limit uint64) {
 
 // Those who work in a folder can make folders in folders without end. Their removal leaves open files to
 // the rest of the program.
-func TestTheRemovalOfADeepTreeTakesFewOpenFiles(t *testing.T) {
+func TestRemoveTree_DeepTreeNeedsFewOpenFiles(t *testing.T) {
 	folder := makeFolder(t, parentFolder(t))
 	makeDeep(t, folder.Path(), 1000)
 	before, most := openFiles(t), 0

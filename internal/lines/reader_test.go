@@ -88,7 +88,7 @@ var streams = map[string]string{
 	"three chunks":       "a\n" + strings.Repeat("0123456789abcdef", 3*chunkSize/16) + "\nb\n" + strings.Repeat("y", 3*chunkSize),
 }
 
-func TestReaderAgreesWithSplitting(t *testing.T) {
+func TestReader_AgreesWithSplitting(t *testing.T) {
 	for name, stream := range streams {
 		data := []byte(stream)
 		for _, limit := range []int{16, chunkSize, DefaultLimit} {
@@ -102,7 +102,7 @@ func TestReaderAgreesWithSplitting(t *testing.T) {
 	}
 }
 
-func TestReaderReturnsWhatCameBeforeAnError(t *testing.T) {
+func TestReader_ReturnsLinesBeforeAnError(t *testing.T) {
 	broken := errors.New("pipe broke")
 	r := NewReader(io.MultiReader(strings.NewReader("a\nhalf"), iotest.ErrReader(broken)), 0)
 	all, err := readAll(t, r)
@@ -122,13 +122,13 @@ type idle struct{}
 
 func (idle) Read([]byte) (int, error) { return 0, nil }
 
-func TestReaderGivesUpOnASourceThatReadsNothing(t *testing.T) {
+func TestReader_StopsOnASourceWithoutProgress(t *testing.T) {
 	if _, err := NewReader(idle{}, 0).Next(); err != io.ErrNoProgress {
 		t.Errorf("error %v, want ErrNoProgress", err)
 	}
 }
 
-func TestReaderReportsALongLineBeforeItEnds(t *testing.T) {
+func TestReader_ReportsALongLineBeforeItEnds(t *testing.T) {
 	src, w := io.Pipe()
 	r := NewReader(src, 10)
 	go func() {
@@ -148,7 +148,7 @@ func TestReaderReportsALongLineBeforeItEnds(t *testing.T) {
 	}
 }
 
-func TestReaderLinesAreOwned(t *testing.T) {
+func TestReader_LinesBelongToTheCaller(t *testing.T) {
 	r := NewReader(strings.NewReader("first\nsecond\n"), 0)
 	first, _ := r.Next()
 	if cap(first) != len(first) && cap(first) > 8 {
@@ -160,7 +160,7 @@ func TestReaderLinesAreOwned(t *testing.T) {
 	}
 }
 
-func TestReaderAllocatesOncePerLine(t *testing.T) {
+func TestReader_AllocatesOncePerLine(t *testing.T) {
 	for _, size := range []int{10, 3000, 1 << 20} {
 		line := append(bytes.Repeat([]byte("x"), size), '\n')
 		r := NewReader(&endless{line: line}, 0)

@@ -16,7 +16,7 @@ import (
 
 // Folders that cannot have anything of interest are not entered. That is only for speed: what is chosen must
 // be the same as if every folder were entered and every file asked for.
-func TestFoldersThatAreNotEnteredHaveNothingThatIsChosen(t *testing.T) {
+func TestMatcher_SkippedFoldersHaveNoMatches(t *testing.T) {
 	files := []string{"a", "b", "ab"}
 	for depth, first := 1, 0; depth < 4; depth++ {
 		last := len(files)

@@ -49,7 +49,7 @@ func checkMap(t tb, m Map[int, int], hash func(int) uint64, want map[int]int) {
 	}
 }
 
-func TestNoVersionOfAMapEverChanges(t *testing.T) {
+func TestMap_NoVersionEverChanges(t *testing.T) {
 	for name, hash := range hashes {
 		t.Run(name, func(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) { changeMaps(t, hash) })
@@ -82,7 +82,7 @@ func changeMaps(t *rapid.T, hash func(int) uint64) {
 	}
 }
 
-func TestAMapKeepsManyKeys(t *testing.T) {
+func TestMap_KeepsManyKeys(t *testing.T) {
 	const keys = 5000
 	var full Map[string, int]
 	for i := range keys {
@@ -98,7 +98,7 @@ func TestAMapKeepsManyKeys(t *testing.T) {
 	}
 }
 
-func TestAnEmptyMapCanBeRead(t *testing.T) {
+func TestMap_EmptyCanBeRead(t *testing.T) {
 	var m Map[string, int]
 	if got, ok := m.Get("a"); ok || got != 0 {
 		t.Errorf("Get = %d, %t, want 0, false", got, ok)
@@ -108,7 +108,7 @@ func TestAnEmptyMapCanBeRead(t *testing.T) {
 	}
 }
 
-func TestReadingAMapStopsWhenAsked(t *testing.T) {
+func TestMap_IterationStopsEarly(t *testing.T) {
 	for name, hash := range hashes {
 		var m Map[int, int]
 		for k := range 100 {
@@ -126,7 +126,7 @@ func TestReadingAMapStopsWhenAsked(t *testing.T) {
 	}
 }
 
-func TestKeysThatDifferFromThemselvesBehaveAsInAGoMap(t *testing.T) {
+func TestMap_NaNKeysBehaveAsInAGoMap(t *testing.T) {
 	var m Map[float64, int]
 	for i := range 100 {
 		m = m.Set(math.NaN(), i).Set(float64(i), i)
@@ -139,7 +139,7 @@ func TestKeysThatDifferFromThemselvesBehaveAsInAGoMap(t *testing.T) {
 	}
 }
 
-func TestClonesOfAMapAreChangedAtOnceWhileOldVersionsAreRead(t *testing.T) {
+func TestMap_ClonesChangeWhileOldVersionsAreRead(t *testing.T) {
 	hash := hashes["real"]
 	var shared Map[int, int]
 	want := map[int]int{}

@@ -17,7 +17,7 @@ type number int
 
 func (n number) Compare(other number) int { return cmp.Compare(n, other) }
 
-func TestNoVersionOfASortedMapEverChanges(t *testing.T) {
+func TestSorted_NoVersionEverChanges(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		type version struct {
 			s     Sorted[number, int]
@@ -63,7 +63,7 @@ func checkSorted(t *rapid.T, s Sorted[number, int], want map[number]int) {
 	}
 }
 
-func TestTheShapeOfASortedMapDependsOnItsKeysAlone(t *testing.T) {
+func TestSorted_ShapeDependsOnlyOnKeys(t *testing.T) {
 	var up, down Sorted[number, int]
 	for i := range number(500) {
 		up, down = up.Set(i, int(i)), down.Set(499-i, int(499-i))
@@ -77,7 +77,7 @@ func TestTheShapeOfASortedMapDependsOnItsKeysAlone(t *testing.T) {
 	}
 }
 
-func TestReadingASortedMapStopsWhenAsked(t *testing.T) {
+func TestSorted_IterationStopsEarly(t *testing.T) {
 	var s Sorted[number, int]
 	for i := range number(50) {
 		s = s.Set(i, 0)

@@ -62,7 +62,7 @@ func checkVector(t tb, name string, v Vector[int], want []int) {
 	}
 }
 
-func TestNoVersionOfAVectorEverChanges(t *testing.T) {
+func TestVector_NoVersionEverChanges(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		type version struct {
 			vector Vector[int]
@@ -112,7 +112,7 @@ func vectorEdges() []int {
 	return edges
 }
 
-func TestAVectorIsCutAndExtendedAtEveryEdgeOfItsTree(t *testing.T) {
+func TestVector_CutAndExtendedAtEveryEdge(t *testing.T) {
 	const size = 33_900
 	whole, want := vectorOf(size), upTo(size)
 	for _, n := range vectorEdges() {
@@ -132,7 +132,7 @@ func TestAVectorIsCutAndExtendedAtEveryEdgeOfItsTree(t *testing.T) {
 	checkVector(t, "whole", whole, want)
 }
 
-func TestSettingAnItemAtAnyEdgeChangesOnlyThatItem(t *testing.T) {
+func TestVector_SetChangesOnlyOneItem(t *testing.T) {
 	const size = 33_900
 	whole, want := vectorOf(size), upTo(size)
 	changed, changedWant := whole, slices.Clone(want)
@@ -144,7 +144,7 @@ func TestSettingAnItemAtAnyEdgeChangesOnlyThatItem(t *testing.T) {
 	checkVector(t, "whole", whole, want)
 }
 
-func TestAVectorIsReadFromAnyItemOn(t *testing.T) {
+func TestVector_IterationFromAnyItem(t *testing.T) {
 	v := vectorOf(100)
 	for _, from := range []int{0, 1, 31, 32, 95, 96, 99, 100, 101} {
 		want := upTo(100)[min(from, 100):]
@@ -161,7 +161,7 @@ func TestAVectorIsReadFromAnyItemOn(t *testing.T) {
 	}
 }
 
-func TestReadingAVectorStopsWhenAsked(t *testing.T) {
+func TestVector_IterationStopsEarly(t *testing.T) {
 	seen := 0
 	for item := range vectorOf(100).All() {
 		if seen++; item == 40 {
@@ -173,7 +173,7 @@ func TestReadingAVectorStopsWhenAsked(t *testing.T) {
 	}
 }
 
-func TestAVectorPanicsOutsideItsItems(t *testing.T) {
+func TestVector_PanicsOutOfRange(t *testing.T) {
 	// The tail of the short one has cells of a longer version, which it must not show.
 	long := vectorOf(40)
 	short := long.Take(35)
@@ -199,7 +199,7 @@ func TestAVectorPanicsOutsideItsItems(t *testing.T) {
 	}
 }
 
-func TestAppendingToTheNewestVersionAllocatesOnlyNewLeaves(t *testing.T) {
+func TestVector_AppendAllocatesOnlyNewLeaves(t *testing.T) {
 	v := vectorOf(1 << 15)
 	allocs := testing.AllocsPerRun(1000, func() {
 		for i := range 32 {
@@ -211,7 +211,7 @@ func TestAppendingToTheNewestVersionAllocatesOnlyNewLeaves(t *testing.T) {
 	}
 }
 
-func TestAShortVectorTakesLittleRoom(t *testing.T) {
+func TestVector_ShortTakesLittleMemory(t *testing.T) {
 	type large [1 << 10]byte
 	kept := make([]Vector[large], 100)
 	var before, after runtime.MemStats
@@ -225,7 +225,7 @@ func TestAShortVectorTakesLittleRoom(t *testing.T) {
 	}
 }
 
-func TestClonesOfAVectorAreExtendedAtOnceWhileOldVersionsAreRead(t *testing.T) {
+func TestVector_ClonesExtendWhileOldVersionsAreRead(t *testing.T) {
 	const base, more, clones = 32*32 - 5, 200, 8
 	shared, want := vectorOf(base), upTo(base)
 	var ends [clones]Vector[int]
@@ -262,7 +262,7 @@ func TestClonesOfAVectorAreExtendedAtOnceWhileOldVersionsAreRead(t *testing.T) {
 }
 
 // One goroutine writes and hands every version on, as an order lock does; readers lag behind.
-func TestOldVersionsOfAVectorAreReadWhileTheNewestGrows(t *testing.T) {
+func TestVector_OldVersionsAreReadWhileTheNewestGrows(t *testing.T) {
 	const size, readers = 3000, 4
 	versions := make([]chan Vector[int], readers)
 	var wg sync.WaitGroup

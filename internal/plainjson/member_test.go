@@ -4,7 +4,7 @@ package plainjson
 
 import "testing"
 
-func TestMember(t *testing.T) {
+func TestMember_FindsAField(t *testing.T) {
 	text := `{"a": {"b": [1, {"c": 2}]}, "c": "x", "c": "y"}`
 	for _, c := range []struct {
 		at         int

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-func TestEqual(t *testing.T) {
+func TestEqual_ComparesValues(t *testing.T) {
 	for _, c := range []struct {
 		name, a, b string
 		want       bool
@@ -38,7 +38,7 @@ func TestEqual(t *testing.T) {
 	}
 }
 
-func TestMarshalKeepsWhatHTMLWouldEscape(t *testing.T) {
+func TestMarshal_DoesNotEscapeHTML(t *testing.T) {
 	got, err := Marshal(map[string]any{"b": "<&>", "a": json.RawMessage(`"<"`)})
 	if want := `{"a":"<","b":"<&>"}`; err != nil || string(got) != want {
 		t.Errorf("got %s (%v), want %s", got, err, want)
@@ -48,7 +48,7 @@ func TestMarshalKeepsWhatHTMLWouldEscape(t *testing.T) {
 	}
 }
 
-func TestIsObject(t *testing.T) {
+func TestIsObject_Table(t *testing.T) {
 	for text, want := range map[string]bool{
 		`{}`: true, " \n{\"a\":1} ": true, ``: false, ` `: false, `[]`: false, `null`: false, `"{}"`: false, `{`: false, `{} {}`: false,
 	} {

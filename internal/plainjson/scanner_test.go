@@ -119,13 +119,13 @@ var texts = []string{
 	`"0123456"`, `"01234567"`, `"012345678"`, `"01234567890123456789\n0123456789012345"`,
 }
 
-func TestScannerReadsWhatEncodingJSONReads(t *testing.T) {
+func TestScanner_AgreesWithEncodingJSON(t *testing.T) {
 	for _, text := range texts {
 		checkLikeEncodingJSON(t, []byte(text))
 	}
 }
 
-func TestScannerDepthLimit(t *testing.T) {
+func TestScanner_DepthLimit(t *testing.T) {
 	for _, depth := range []int{MaxDepth - 1, MaxDepth, MaxDepth + 1} {
 		for _, text := range []string{
 			strings.Repeat("[", depth) + strings.Repeat("]", depth),
@@ -138,7 +138,7 @@ func TestScannerDepthLimit(t *testing.T) {
 	}
 }
 
-func TestScannerSkipsValuesOfAnotherType(t *testing.T) {
+func TestScanner_SkipsValuesOfAnotherType(t *testing.T) {
 	var s Scanner
 	s.Reset([]byte(`{"s":1,"i":"x","b":[1],"f":{"x":[]},"o":"no","a":{},"last":"yes"}`))
 	if !s.Object() {
@@ -173,7 +173,7 @@ func TestScannerSkipsValuesOfAnotherType(t *testing.T) {
 	}
 }
 
-func TestScannerInt(t *testing.T) {
+func TestScanner_Int(t *testing.T) {
 	for _, c := range []struct {
 		text string
 		want int64
@@ -198,7 +198,7 @@ func TestScannerInt(t *testing.T) {
 	}
 }
 
-func TestScannerErrorNamesThePlace(t *testing.T) {
+func TestScanner_ErrorHasThePosition(t *testing.T) {
 	err := valid([]byte(`{"a": bad}`))
 	var syntax *SyntaxError
 	if !errors.As(err, &syntax) || syntax.Offset != 6 {
@@ -209,7 +209,7 @@ func TestScannerErrorNamesThePlace(t *testing.T) {
 	}
 }
 
-func TestScannerDoesNotAllocate(t *testing.T) {
+func TestScanner_DoesNotAllocate(t *testing.T) {
 	data := []byte(`{"type":"x","n":[1,2.5,true,null],"o":{"a":"b\n"}}`)
 	var s Scanner
 	got := testing.AllocsPerRun(100, func() {

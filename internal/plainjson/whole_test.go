@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-func TestWholeNumbersBeyondDoubles(t *testing.T) {
+func TestRounds_IntegersBeyondDoubles(t *testing.T) {
 	for _, tc := range []struct {
 		text                 string
 		rounds, mayBeRounded bool

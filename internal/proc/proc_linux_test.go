@@ -26,7 +26,7 @@ import (
 
 func lockForever() { runtime.LockOSThread() }
 
-func TestExitCodeAndOutput(t *testing.T) {
+func TestProcess_ExitCodeAndOutput(t *testing.T) {
 	modes(t, func(t *testing.T, plain bool) {
 		for _, code := range []int{0, 1, 137, 143} {
 			p := startHelper(t, plain, "exit="+itoa(code))
@@ -53,7 +53,7 @@ func TestExitCodeAndOutput(t *testing.T) {
 	})
 }
 
-func TestSignalReachesTheProgramItself(t *testing.T) {
+func TestProcess_SignalReachesTheProgram(t *testing.T) {
 	cases := []struct {
 		name, role string
 		sig        syscall.Signal
@@ -80,7 +80,7 @@ func TestSignalReachesTheProgramItself(t *testing.T) {
 }
 
 // A signal may be sent as soon as Start has returned, when bubblewrap is still setting up.
-func TestSignalRightAfterStart(t *testing.T) {
+func TestProcess_SignalRightAfterStart(t *testing.T) {
 	modes(t, func(t *testing.T, plain bool) {
 		p := startHelper(t, plain, "sleep")
 		if err := p.Signal(syscall.SIGKILL); err != nil {
@@ -93,7 +93,7 @@ func TestSignalRightAfterStart(t *testing.T) {
 }
 
 // Row 24: a program that does not heed SIGTERM is ended by Kill.
-func TestRow24KillEndsWhatIgnoresTerm(t *testing.T) {
+func TestProcess_KillEndsAProgramThatIgnoresTerm(t *testing.T) {
 	modes(t, func(t *testing.T, plain bool) {
 		p := startHelper(t, plain, "ignore-term")
 		p.awaitReady(t)
@@ -110,7 +110,7 @@ func TestRow24KillEndsWhatIgnoresTerm(t *testing.T) {
 }
 
 // Row 27: children with groups and sessions of their own end with the program.
-func TestRow27KillEndsTheWholeTree(t *testing.T) {
+func TestProcess_KillEndsTheWholeTree(t *testing.T) {
 	modes(t, func(t *testing.T, plain bool) {
 		p := startHelper(t, plain, "family")
 		p.awaitReady(t)
@@ -129,7 +129,7 @@ func TestRow27KillEndsTheWholeTree(t *testing.T) {
 }
 
 // A double fork loses its parent link; only a PID namespace holds it.
-func TestRow27NamespaceHoldsDoubleForks(t *testing.T) {
+func TestProcess_NamespaceHoldsDoubleForks(t *testing.T) {
 	if !NamespaceAvailable(t.Context(), "") {
 		t.Skip("no PID namespace to be had here: install bubblewrap, or allow user namespaces")
 	}
@@ -143,7 +143,7 @@ func TestRow27NamespaceHoldsDoubleForks(t *testing.T) {
 }
 
 // Row 26: the death of the host, even by SIGKILL, ends the tree.
-func TestRow26DeathOfTheHost(t *testing.T) {
+func TestProcess_DeathOfTheHostEndsTheTree(t *testing.T) {
 	modes(t, func(t *testing.T, plain bool) {
 		mode := map[bool]string{true: "plain", false: "namespace"}[plain]
 		marker := "marker-" + rand.Text()
@@ -187,7 +187,7 @@ func TestRow26DeathOfTheHost(t *testing.T) {
 }
 
 // The thread that called Start may go away: the program belongs to the process, not to it.
-func TestProgramOutlivesTheStartingThread(t *testing.T) {
+func TestProcess_OutlivesTheStartingThread(t *testing.T) {
 	modes(t, func(t *testing.T, plain bool) {
 		started := make(chan run)
 		go func() {
@@ -214,7 +214,7 @@ func TestProgramOutlivesTheStartingThread(t *testing.T) {
 }
 
 // Row 11: writing to a program that has ended is an error and nothing worse.
-func TestRow11WriteAfterTheEnd(t *testing.T) {
+func TestProcess_WriteAfterTheEndIsAnError(t *testing.T) {
 	modes(t, func(t *testing.T, plain bool) {
 		p := startHelper(t, plain, "exit=0")
 		p.Wait()
@@ -226,7 +226,7 @@ func TestRow11WriteAfterTheEnd(t *testing.T) {
 }
 
 // Row 11, seen from the pipe: a reader that is gone gives EPIPE.
-func TestRow11BrokenPipeIsTyped(t *testing.T) {
+func TestProcess_BrokenPipeIsTyped(t *testing.T) {
 	in, out, errs, ends, err := openPipes()
 	if err != nil {
 		t.Fatal(err)
@@ -240,7 +240,7 @@ func TestRow11BrokenPipeIsTyped(t *testing.T) {
 }
 
 // Row 12: a writer that is blocked on a full pipe is freed by Close and by the program's end.
-func TestRow12BlockedWriter(t *testing.T) {
+func TestProcess_BlockedWriterIsReleased(t *testing.T) {
 	release := map[string]struct {
 		free func(run)
 		want error
@@ -276,7 +276,7 @@ func TestRow12BlockedWriter(t *testing.T) {
 }
 
 // A descendant that keeps stdout open must not keep the reader.
-func TestOutputEndsWithTheProgram(t *testing.T) {
+func TestProcess_OutputEndsWithTheProgram(t *testing.T) {
 	modes(t, func(t *testing.T, plain bool) {
 		p := startHelper(t, plain, "keep-stdout")
 		p.Wait()
@@ -302,7 +302,7 @@ func TestOutputEndsWithTheProgram(t *testing.T) {
 }
 
 // A deadline that passed before the read began must not swallow what is in the pipe.
-func TestLateReaderLosesNothing(t *testing.T) {
+func TestProcess_LateReaderLosesNothing(t *testing.T) {
 	in, out, errs, ends, err := openPipes()
 	if err != nil {
 		t.Fatal(err)
@@ -326,7 +326,7 @@ func TestLateReaderLosesNothing(t *testing.T) {
 	}
 }
 
-func TestExactEnvironmentFilesAndDirectory(t *testing.T) {
+func TestStart_ExactEnvironmentFilesAndDirectory(t *testing.T) {
 	t.Setenv("PROC_TEST_SECRET", "must not be seen")
 	modes(t, func(t *testing.T, plain bool) {
 		dir := t.TempDir()
@@ -351,7 +351,7 @@ func TestExactEnvironmentFilesAndDirectory(t *testing.T) {
 	})
 }
 
-func TestAProgramGetsFilesAndItsNumberIsKnown(t *testing.T) {
+func TestStart_PassesFilesAndKnowsThePID(t *testing.T) {
 	r, w, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
@@ -376,7 +376,7 @@ func TestAProgramGetsFilesAndItsNumberIsKnown(t *testing.T) {
 	}
 }
 
-func TestStartErrors(t *testing.T) {
+func TestStart_Errors(t *testing.T) {
 	bad := filepath.Join(t.TempDir(), "bwrap")
 	if err := os.WriteFile(bad, []byte("#!/bin/sh\necho no namespaces today >&2\nexit 1\n"), 0o755); err != nil {
 		t.Fatal(err)
@@ -397,7 +397,7 @@ func TestStartErrors(t *testing.T) {
 }
 
 // A bubblewrap that does not work here means the plain way, not a failure.
-func TestBrokenBwrapFallsBack(t *testing.T) {
+func TestStart_BrokenBubblewrapFallsBack(t *testing.T) {
 	bad := filepath.Join(t.TempDir(), "bwrap")
 	if err := os.WriteFile(bad, []byte("#!/bin/sh\nexit 1\n"), 0o755); err != nil {
 		t.Fatal(err)
@@ -412,7 +412,7 @@ func TestBrokenBwrapFallsBack(t *testing.T) {
 	drain(p)
 }
 
-func TestManyAtOnceLeaveNothing(t *testing.T) {
+func TestStart_ManyAtOnceLeaveNothing(t *testing.T) {
 	modes(t, func(t *testing.T, plain bool) {
 		before := openFiles(t)
 		var wg sync.WaitGroup

@@ -13,7 +13,7 @@ import (
 )
 
 // The list of children and the question for parents must find the same.
-func TestDescendantsAreFoundInBothWays(t *testing.T) {
+func TestDescendants_BothMethodsAgree(t *testing.T) {
 	if !listsChildren() {
 		t.Skip("this kernel does not list children")
 	}

@@ -57,12 +57,12 @@ func publicSelf(t *testing.T) string {
 	return path
 }
 
-// TestAsOrdinaryUser runs this package's tests again as a user without any rights.
-func TestAsOrdinaryUser(t *testing.T) {
+// TestProcess_AsOrdinaryUser runs this package's tests again as a user without any rights.
+func TestProcess_AsOrdinaryUser(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("this is an ordinary user already: run as root to try both")
 	}
-	cmd := exec.Command(publicSelf(t), "-test.v", "-test.skip=TestAsOrdinaryUser|TestRunAsAnotherUser")
+	cmd := exec.Command(publicSelf(t), "-test.v", "-test.skip=TestProcess_AsOrdinaryUser|TestStart_AsAnotherUser")
 	cmd.Dir = "/"
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "TMPDIR=/tmp", "HOME=/"}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
@@ -70,12 +70,12 @@ func TestAsOrdinaryUser(t *testing.T) {
 	if err != nil {
 		t.Errorf("the tests as uid %d: %v\n%s", nobody, err, out)
 	}
-	if !strings.Contains(string(out), "--- PASS: TestRow27KillEndsTheWholeTree") {
+	if !strings.Contains(string(out), "--- PASS: TestProcess_KillEndsTheWholeTree") {
 		t.Errorf("the tests did not run as uid %d:\n%s", nobody, out)
 	}
 }
 
-func TestRunAsAnotherUser(t *testing.T) {
+func TestStart_AsAnotherUser(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("changing the user needs root: run the tests as root")
 	}
@@ -110,7 +110,7 @@ func TestRunAsAnotherUser(t *testing.T) {
 
 // What Prepare does to its thread stays there: it is not the first one of the process, which stands
 // for the whole of it, and it is not used again.
-func TestPrepareHasAThreadOfItsOwn(t *testing.T) {
+func TestPrepare_HasAThreadOfItsOwn(t *testing.T) {
 	if os.Geteuid() != 0 || !NamespaceAvailable(t.Context(), "") {
 		t.Skip("a mount namespace needs root and bubblewrap: run as root, install bubblewrap")
 	}
@@ -155,7 +155,7 @@ func TestPrepareHasAThreadOfItsOwn(t *testing.T) {
 }
 
 // A Prepare that fails starts nothing and leaves nothing open.
-func TestAFailedPrepareStartsNothing(t *testing.T) {
+func TestPrepare_FailureStartsNothing(t *testing.T) {
 	before := openFiles(t)
 	for range 20 {
 		_, err := StartBubblewrap(t.Context(), Bubblewrap{

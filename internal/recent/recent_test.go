@@ -4,7 +4,7 @@ package recent
 
 import "testing"
 
-func TestTheOldestAreForgotten(t *testing.T) {
+func TestMap_ForgetsTheOldest(t *testing.T) {
 	m := Map[int, string]{Size: 3}
 	for k := range 5 {
 		m.Put(k, "first")

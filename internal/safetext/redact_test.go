@@ -16,7 +16,7 @@ import (
 
 const planted = `p@ss "w/örd"+&<x>`
 
-func TestKnownValues(t *testing.T) {
+func TestRedactor_KnownValues(t *testing.T) {
 	inJSON, err := json.Marshal(map[string]string{"k": planted})
 	if err != nil {
 		t.Fatal(err)
@@ -53,7 +53,7 @@ func TestKnownValues(t *testing.T) {
 	}
 }
 
-func TestPatterns(t *testing.T) {
+func TestRedactor_Patterns(t *testing.T) {
 	const pem = "-----BEGIN RSA PRIVATE KEY-----\nMIIEow\nabc\n-----END RSA PRIVATE KEY-----"
 	for _, tc := range []struct{ name, in, want string }{
 		{"anthropic key", "key sk-ant-api03-AbC_d-12 used", "key [redacted] used"},
@@ -88,7 +88,7 @@ func TestPatterns(t *testing.T) {
 	}
 }
 
-func TestOrdinaryTextStays(t *testing.T) {
+func TestRedactor_OrdinaryTextStays(t *testing.T) {
 	for _, in := range []string{
 		"",
 		`{"usage":{"input_tokens":1234,"cache_read_input_tokens":5}}`,
@@ -117,7 +117,7 @@ func TestOrdinaryTextStays(t *testing.T) {
 	}
 }
 
-func TestWriterAcrossChunks(t *testing.T) {
+func TestWriter_RedactsAcrossChunks(t *testing.T) {
 	multi := "first half\nsecond half"
 	r := NewRedactor("hunter22", multi)
 	in := "a hunter22 b\nx-api-key: topsecret1\n" + multi + " c\n-----BEGIN PRIVATE KEY-----\nAAA\nBBB\n-----END PRIVATE KEY-----\nend hunter22"
@@ -139,7 +139,7 @@ func TestWriterAcrossChunks(t *testing.T) {
 	}
 }
 
-func TestWriterPassesWholeLinesAtOnce(t *testing.T) {
+func TestWriter_PassesWholeLinesAtOnce(t *testing.T) {
 	var out bytes.Buffer
 	w := NewRedactor("hunter22").NewWriter(&out)
 	if _, err := w.Write([]byte("one\ntwo hun")); err != nil {
@@ -150,7 +150,7 @@ func TestWriterPassesWholeLinesAtOnce(t *testing.T) {
 	}
 }
 
-func TestWriterBoundsMemory(t *testing.T) {
+func TestWriter_BoundsMemory(t *testing.T) {
 	for _, tc := range []struct{ name, start string }{{"a line without end", "x"}, {"a key without end", "-----BEGIN PRIVATE KEY-----"}} {
 		t.Run(tc.name, func(t *testing.T) {
 			var out bytes.Buffer
@@ -187,7 +187,7 @@ type valuer struct{ s string }
 
 func (v valuer) LogValue() slog.Value { return slog.StringValue(v.s) }
 
-func TestHandler(t *testing.T) {
+func TestHandler_RedactsEveryAttribute(t *testing.T) {
 	var out bytes.Buffer
 	log := slog.New(NewRedactor("hunter22").Handler(slog.NewJSONHandler(&out, nil)))
 	log = log.With("with", "hunter22").WithGroup("g")

@@ -12,7 +12,7 @@ import (
 	"github.com/drover-agents/drover/internal/safetext"
 )
 
-func TestTextShowsWhatCouldBeTakenForSomethingElse(t *testing.T) {
+func TestLine_ShowsMisleadingCharacters(t *testing.T) {
 	for _, tt := range []struct{ name, in, want string }{
 		{"nothing", "", ""},
 		{"plain text", `ls -l "a b" C:\tmp`, `ls -l "a b" C:\tmp`},
@@ -45,7 +45,7 @@ func TestTextShowsWhatCouldBeTakenForSomethingElse(t *testing.T) {
 	}
 }
 
-func TestLinesKeepWhatMakesATextAndNothingThatActs(t *testing.T) {
+func TestLines_KeepsTextWithoutControlCharacters(t *testing.T) {
 	for _, tt := range []struct{ name, in, want string }{
 		{"several lines", "a\n\tb\n", "a\n\tb\n"},
 		{"a family of one emoji", "👩\u200d👩\u200d👧 ❤\ufe0f", "👩\u200d👩\u200d👧 ❤\ufe0f"},
@@ -65,7 +65,7 @@ func TestLinesKeepWhatMakesATextAndNothingThatActs(t *testing.T) {
 	}
 }
 
-func TestPlainTextIsNotCopied(t *testing.T) {
+func TestLine_PlainTextIsNotCopied(t *testing.T) {
 	in := strings.Repeat("größe ", 100)
 	if n := testing.AllocsPerRun(10, func() { _ = safetext.Line(in) }); n != 0 {
 		t.Errorf("%v allocations, want 0", n)

@@ -20,7 +20,7 @@ func pushAll(t *testing.T, q *Queue, n, size int) (took time.Duration) {
 	return time.Since(start)
 }
 
-func TestPushWaitsOnceForAConsumerThatDoesNotMove(t *testing.T) {
+func TestPush_WaitsOnceForAStalledConsumer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := New(Options{Paced: true})
 		defer q.Discard()
@@ -36,7 +36,7 @@ func TestPushWaitsOnceForAConsumerThatDoesNotMove(t *testing.T) {
 	})
 }
 
-func TestPushKeepsCloseToAConsumerAtWork(t *testing.T) {
+func TestPush_StaysCloseToAWorkingConsumer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := New(Options{Paced: true})
 		const n, size = 3000, 4 << 10
@@ -64,7 +64,7 @@ func TestPushKeepsCloseToAConsumerAtWork(t *testing.T) {
 	})
 }
 
-func TestPushBelowTheSoftLimitDoesNotWait(t *testing.T) {
+func TestPush_BelowTheSoftLimitDoesNotWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := New(Options{Paced: true})
 		defer q.Discard()
@@ -74,7 +74,7 @@ func TestPushBelowTheSoftLimitDoesNotWait(t *testing.T) {
 	})
 }
 
-func TestPushInAHurryNeverWaits(t *testing.T) {
+func TestPush_HurryNeverWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		unpaced, hurried := New(Options{}), New(Options{Paced: true})
 		hurried.Hurry()

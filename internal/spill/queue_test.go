@@ -30,7 +30,7 @@ func checkItem(t interface{ Fatalf(string, ...any) }, got, want Item) {
 	}
 }
 
-func TestQueueKeepsOrderThroughTheDisk(t *testing.T) {
+func TestQueue_KeepsOrderThroughTheDisk(t *testing.T) {
 	q := New(Options{Memory: 1000, Dir: t.TempDir(), SegmentSize: 500})
 	sizes := []int{0, 1, 400, 700, 2000, writeBuffer, 3 * writeBuffer, 5}
 	for n := range 100 {
@@ -60,8 +60,8 @@ func TestQueueKeepsOrderThroughTheDisk(t *testing.T) {
 	}
 }
 
-// TestQueueModel checks any sequence of operations against a slice.
-func TestQueueModel(t *testing.T) {
+// TestQueue_AgreesWithASlice checks any sequence of operations against a slice.
+func TestQueue_AgreesWithASlice(t *testing.T) {
 	dir := t.TempDir()
 	rapid.Check(t, func(t *rapid.T) {
 		limit := rapid.IntRange(100, 5000).Draw(t, "memory")
@@ -120,7 +120,7 @@ func TestQueueModel(t *testing.T) {
 	})
 }
 
-func TestQueuePopWaits(t *testing.T) {
+func TestQueue_PopWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := New(Options{})
 		got := make(chan Item)
@@ -134,7 +134,7 @@ func TestQueuePopWaits(t *testing.T) {
 	})
 }
 
-func TestQueuePopObeysItsContext(t *testing.T) {
+func TestQueue_PopObeysItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := New(Options{})
 		cause := errors.New("enough")
@@ -156,7 +156,7 @@ func TestQueuePopObeysItsContext(t *testing.T) {
 	})
 }
 
-func TestQueueCloseWakesAndDrains(t *testing.T) {
+func TestQueue_CloseWakesAndDrains(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		broken := errors.New("reader broke")
 		q := New(Options{})
@@ -177,7 +177,7 @@ func TestQueueCloseWakesAndDrains(t *testing.T) {
 	})
 }
 
-func TestQueueReportsADiskErrorAfterTheItemsBeforeIt(t *testing.T) {
+func TestQueue_DiskErrorComesAfterEarlierItems(t *testing.T) {
 	q := New(Options{Memory: 200, Dir: filepath.Join(t.TempDir(), "missing")})
 	if err := q.Push(item(1, 100)); err != nil {
 		t.Fatal(err)
@@ -198,7 +198,7 @@ func TestQueueReportsADiskErrorAfterTheItemsBeforeIt(t *testing.T) {
 	}
 }
 
-func TestQueueReportsAReadError(t *testing.T) {
+func TestQueue_ReportsAReadError(t *testing.T) {
 	q := New(Options{Memory: 100, Dir: t.TempDir()})
 	for n := range 5 {
 		_ = q.Push(item(n, 90))
@@ -217,7 +217,7 @@ func TestQueueReportsAReadError(t *testing.T) {
 	}
 }
 
-func TestQueueLeavesNoFile(t *testing.T) {
+func TestQueue_LeavesNoFile(t *testing.T) {
 	dir := t.TempDir()
 	q := New(Options{Memory: 100, Dir: dir, SegmentSize: 100})
 	for n := range 20 {
@@ -235,7 +235,7 @@ func TestQueueLeavesNoFile(t *testing.T) {
 	}
 }
 
-func TestQueueGivesSegmentsBack(t *testing.T) {
+func TestQueue_ReleasesSegments(t *testing.T) {
 	q := New(Options{Memory: 4 * writeBuffer, Dir: t.TempDir(), SegmentSize: writeBuffer})
 	defer q.Discard()
 	for n := range 50 { // a consumer that stays behind for ever
@@ -251,7 +251,7 @@ func TestQueueGivesSegmentsBack(t *testing.T) {
 	}
 }
 
-func TestQueueConcurrent(t *testing.T) {
+func TestQueue_Concurrent(t *testing.T) {
 	q := New(Options{Memory: 2000, Dir: t.TempDir(), SegmentSize: 4096})
 	const n = 20000
 	go func() {

@@ -25,7 +25,7 @@ type lookParams struct {
 }
 
 // Every part that can be overridden, from the file on disk to the request that the model gets.
-func TestOverridesOfAllPartsReachTheModel(t *testing.T) {
+func TestFile_OverridesOfAllPartsReachTheModel(t *testing.T) {
 	cli := claudetest.CLI(t)
 	model := claudetest.NewModel(t, script.Call("mcp__desk__look", script.Input{"query": "it"}), script.Text("Done.")).RequireAllUsed()
 	rendered := renderWithOverrides(t)

@@ -28,7 +28,7 @@ func entry(fields string) string {
 	return "{\"version\": 1,\n\"overrides\": [\n{" + fields + "}\n]}"
 }
 
-func TestAWrongFileIsAnErrorWithItsPlace(t *testing.T) {
+func TestFile_InvalidFileIsAnErrorWithItsPosition(t *testing.T) {
 	for _, c := range []struct{ name, file, want string }{
 		{"empty", "", "1:1: "},
 		{"half", "{\"version\": 1,\n \"overr", "2:8: "},
@@ -82,7 +82,7 @@ func TestAWrongFileIsAnErrorWithItsPlace(t *testing.T) {
 }
 
 // A file is right by its form but has something for the texts at hand that cannot be applied.
-func TestAnOverrideThatCannotBeAppliedNamesItsFile(t *testing.T) {
+func TestFile_InapplicableOverrideNamesItsFile(t *testing.T) {
 	f := mustFile(t, t.TempDir(), mustBind(t, overridable(), fileArgs{}), "")
 	writeFile(t, f, entry(`"section":"task","target":"text","hash":"`+hash([]byte("Old text about $path."))+`","value":["a","$other"]`))
 	_, _, err := f.Resolve()
@@ -91,7 +91,7 @@ func TestAnOverrideThatCannotBeAppliedNamesItsFile(t *testing.T) {
 	}
 }
 
-func TestSettersRefuseWhatCannotBeApplied(t *testing.T) {
+func TestFile_SettersRejectInapplicableOverrides(t *testing.T) {
 	p, ctx := mustBind(t, overridable(), fileArgs{}), t.Context()
 	bad := "a\xff"
 	for _, c := range []struct {
@@ -144,7 +144,7 @@ func TestSettersRefuseWhatCannotBeApplied(t *testing.T) {
 	}
 }
 
-func TestAnEndedContextChangesNothing(t *testing.T) {
+func TestFile_CancelledSetterWritesNothing(t *testing.T) {
 	f := mustFile(t, t.TempDir(), mustBind(t, overridable(), fileArgs{}), "")
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -156,7 +156,7 @@ func TestAnEndedContextChangesNothing(t *testing.T) {
 	}
 }
 
-func TestAnUnchangedFileIsNotWritten(t *testing.T) {
+func TestFile_UnchangedContentIsNotWritten(t *testing.T) {
 	f := mustFile(t, t.TempDir(), mustBind(t, overridable(), fileArgs{}), "")
 	must(t, f.SetText(t.Context(), "bare", "x"))
 	before, err := os.Stat(f.Path())

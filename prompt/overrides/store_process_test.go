@@ -46,10 +46,10 @@ func bigText(version int) string {
 	return strings.TrimSuffix(strings.Repeat(fmt.Sprintf("version %d\n", version), 3000), "\n")
 }
 
-// TestWriterProcess does nothing but in a process that another test has started: with a prefix it
+// TestWriter_Process does nothing but in a process that another test has started: with a prefix it
 // sets the text of each of its sections, else it sets one big text again and again until it is killed.
 // It says each number when it is done.
-func TestWriterProcess(t *testing.T) {
+func TestWriter_Process(t *testing.T) {
 	dir := os.Getenv(writerFolder)
 	if dir == "" {
 		return
@@ -71,12 +71,12 @@ func TestWriterProcess(t *testing.T) {
 
 func writerProcess(t *testing.T, env ...string) *exec.Cmd {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestWriterProcess$")
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestWriter_Process$")
 	cmd.Env = append(env, "TMPDIR="+t.TempDir()) // one that is killed leaves its folder there
 	return cmd
 }
 
-func TestTwoProcessesLoseNoChange(t *testing.T) {
+func TestFile_TwoProcessesLoseNoChange(t *testing.T) {
 	dir := t.TempDir()
 	f := mustFile(t, dir, writerTemplate(t), "")
 	stop := make(chan struct{})
@@ -122,7 +122,7 @@ func resolveUntil(t *testing.T, f *File, stop <-chan struct{}) {
 	}
 }
 
-func TestAKilledProcessLeavesAWholeFile(t *testing.T) {
+func TestFile_KilledWriterLeavesAValidFile(t *testing.T) {
 	dir := t.TempDir()
 	f := mustFile(t, dir, writerTemplate(t), "")
 	last := 0

@@ -124,7 +124,7 @@ func (p part) got(o *prompt.Overrides) (string, bool) {
 // Templates change at random and edits are made at random in between. In the end, what applies to a
 // part is the last edit made for what its author has there now, and nothing else; all other edits are
 // stale.
-func TestAnOverrideAppliesIfAndOnlyIfItsTextIsThere(t *testing.T) {
+func TestFile_OverrideAppliesIfAndOnlyIfItsTextMatches(t *testing.T) {
 	targets := []string{targetText, targetSummary, targetVisibility, targetDescription, exampleTarget(0)}
 	dir := t.TempDir()
 	rapid.Check(t, func(rt *rapid.T) {

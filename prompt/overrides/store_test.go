@@ -47,7 +47,7 @@ func must(t testing.TB, errs ...error) {
 	}
 }
 
-func TestWhatSettersWriteIsShown(t *testing.T) {
+func TestFile_RenderingShowsOverridesOfSetters(t *testing.T) {
 	p, ctx := mustBind(t, overridable(), fileArgs{Path: "a.go"}), t.Context()
 	f := mustFile(t, t.TempDir(), p, "")
 	must(t,
@@ -88,7 +88,7 @@ func TestWhatSettersWriteIsShown(t *testing.T) {
 	}
 }
 
-func TestAFileIsForPeopleToo(t *testing.T) {
+func TestFile_FormatIsReadable(t *testing.T) {
 	p, ctx, dir := mustBind(t, []*prompt.Section{{Key: "task", Title: "Task", Text: "Go.", Tools: []*tool.Tool{named("find")}}}), t.Context(), t.TempDir()
 	f := mustFile(t, dir, p, "Try.1")
 	must(t,
@@ -133,7 +133,7 @@ func TestAFileIsForPeopleToo(t *testing.T) {
 	}
 }
 
-func TestWithoutAFileThereAreNoOverrides(t *testing.T) {
+func TestFile_MissingFileHasNoOverrides(t *testing.T) {
 	p, dir := mustBind(t, overridable(), fileArgs{}), filepath.Join(t.TempDir(), "not", "there")
 	f := mustFile(t, dir, p, "")
 	o, stale := mustResolve(t, f)
@@ -149,7 +149,7 @@ func TestWithoutAFileThereAreNoOverrides(t *testing.T) {
 	must(t, f.Delete(t.Context()))
 }
 
-func TestASeededFileChangesNothing(t *testing.T) {
+func TestSeed_ChangesNoText(t *testing.T) {
 	sections := append(overridable(), &prompt.Section{
 		Key: "hidden", Title: "Hidden", Text: "\n\n\t\tA\n\t\t  b $$5\n", Summary: "S.", Visibility: prompt.Summary, Children: []*prompt.Section{prompt.Markdown("empty", "Empty", "")},
 	}, &prompt.Section{Key: "when", Title: "When", Text: "W.", Summary: "S.", VisibilityWhen: func(prompt.View) prompt.Visibility { return prompt.Summary }})
@@ -174,7 +174,7 @@ func TestASeededFileChangesNothing(t *testing.T) {
 	}
 }
 
-func TestSeedOverwritesOnlyWhenAsked(t *testing.T) {
+func TestSeed_OverwritesOnlyOnRequest(t *testing.T) {
 	p, ctx := mustBind(t, overridable(), fileArgs{}), t.Context()
 	f := mustFile(t, t.TempDir(), p, "")
 	must(t, f.SetText(ctx, "task", "mine"))
@@ -190,7 +190,7 @@ func TestSeedOverwritesOnlyWhenAsked(t *testing.T) {
 	}
 }
 
-func TestOverridesForSeveralTextsLiveSideBySide(t *testing.T) {
+func TestFile_KeepsOverridesForSeveralTexts(t *testing.T) {
 	ctx, dir := t.Context(), t.TempDir()
 	version := func(text string) *File {
 		return mustFile(t, dir, mustBind(t, []*prompt.Section{prompt.Markdown("task", "Task", text)}), "")
@@ -228,7 +228,7 @@ func TestOverridesForSeveralTextsLiveSideBySide(t *testing.T) {
 	}
 }
 
-func TestWhatIsGoneOrRefusedIsStale(t *testing.T) {
+func TestFile_RemovedOrForbiddenTargetsAreStale(t *testing.T) {
 	ctx, dir := t.Context(), t.TempDir()
 	before := mustFile(t, dir, mustBind(t, []*prompt.Section{
 		{Key: "gone", Title: "Gone", Tools: []*tool.Tool{named("lost")}},
@@ -256,7 +256,7 @@ func TestWhatIsGoneOrRefusedIsStale(t *testing.T) {
 	}
 }
 
-func TestPutReplacesWhatIsForTheTextsNow(t *testing.T) {
+func TestPut_ReplacesOverridesOfTheCurrentTexts(t *testing.T) {
 	ctx, dir := t.Context(), t.TempDir()
 	old := mustFile(t, dir, mustBind(t, []*prompt.Section{prompt.Markdown("task", "Task", "Old.")}), "")
 	must(t, old.SetText(ctx, "task", "for the old one"))
@@ -289,7 +289,7 @@ func TestPutReplacesWhatIsForTheTextsNow(t *testing.T) {
 	}
 }
 
-func TestTagsAreApart(t *testing.T) {
+func TestFile_TagsAreSeparate(t *testing.T) {
 	p, ctx, dir := mustBind(t, overridable(), fileArgs{}), t.Context(), t.TempDir()
 	must(t, mustFile(t, dir, p, "").SetText(ctx, "bare", "latest"), mustFile(t, dir, p, "B-2").SetText(ctx, "bare", "second"))
 	must(t, os.WriteFile(filepath.Join(dir, "demo", "test", "Not a tag.json"), nil, 0o600), os.WriteFile(filepath.Join(dir, "demo", "test", "notes.txt"), nil, 0o600))
@@ -306,7 +306,7 @@ func TestTagsAreApart(t *testing.T) {
 	}
 }
 
-func TestNothingOutsideTheFolderIsTouched(t *testing.T) {
+func TestFile_PathsStayInTheFolder(t *testing.T) {
 	p, ctx, dir, outside := mustBind(t, overridable(), fileArgs{}), t.Context(), t.TempDir(), t.TempDir()
 	for _, tag := range []string{"../x", "a/b", `a\b`, "..", ".hidden", "a b", strings.Repeat("a", 65), "ä"} {
 		if f, err := (&Store{Dir: dir}).File(p, tag); err == nil {
@@ -331,7 +331,7 @@ func TestNothingOutsideTheFolderIsTouched(t *testing.T) {
 	}
 }
 
-func TestAFileThatIsTooLargeIsNeitherReadNorWritten(t *testing.T) {
+func TestFile_TooLargeFileIsNeitherReadNorWritten(t *testing.T) {
 	p, ctx := mustBind(t, overridable(), fileArgs{Path: "a.go"}), t.Context()
 	f := mustFile(t, t.TempDir(), p, "")
 	must(t, f.SetText(ctx, "task", "small"))

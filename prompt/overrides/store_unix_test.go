@@ -15,7 +15,7 @@ import (
 )
 
 // To open a pipe would wait for somebody to write into it.
-func TestAPipeInThePlaceOfAFileIsRefused(t *testing.T) {
+func TestFile_NamedPipeIsRejected(t *testing.T) {
 	f := mustFile(t, t.TempDir(), mustBind(t, []*prompt.Section{prompt.Markdown("a", "A", "x")}), "")
 	must(t, os.MkdirAll(filepath.Dir(f.Path()), 0o755), syscall.Mkfifo(f.Path(), 0o644))
 	if _, _, err := f.Resolve(); !errors.Is(err, ErrFile) {

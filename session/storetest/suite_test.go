@@ -139,12 +139,12 @@ func (neverCloses) Close() error { return nil }
 const childRole = "DROVER_TEST_BROKEN_STORES"
 
 // A suite is worth what it finds. Tests that fail need a process of their own.
-func TestTheSuiteFindsBrokenStores(t *testing.T) {
+func TestSuite_FindsBrokenStores(t *testing.T) {
 	if os.Getenv(childRole) != "" {
 		runBroken(t)
 		return
 	}
-	cmd := exec.Command(os.Args[0], "-test.run=^TestTheSuiteFindsBrokenStores$", "-test.v", "-test.timeout=1m")
+	cmd := exec.Command(os.Args[0], "-test.run=^TestSuite_FindsBrokenStores$", "-test.v", "-test.timeout=1m")
 	cmd.Env = []string{childRole + "=1", "GORACE=" + os.Getenv("GORACE")}
 	out, err := cmd.CombinedOutput()
 	if _, ok := err.(*exec.ExitError); !ok {
@@ -154,12 +154,12 @@ func TestTheSuiteFindsBrokenStores(t *testing.T) {
 		t.Fatalf("the suite did not come to its end:\n%s", out)
 	}
 	for _, f := range faults {
-		failed := "--- FAIL: TestTheSuiteFindsBrokenStores/" + strings.ReplaceAll(f.name+"/"+f.contract, " ", "_") + " "
+		failed := "--- FAIL: TestSuite_FindsBrokenStores/" + strings.ReplaceAll(f.name+"/"+f.contract, " ", "_") + " "
 		if !strings.Contains(string(out), failed) {
 			t.Errorf("a store that %s passes the contract %q", f.name, f.contract)
 		}
 	}
-	if strings.Contains(string(out), "--- FAIL: TestTheSuiteFindsBrokenStores/good") {
+	if strings.Contains(string(out), "--- FAIL: TestSuite_FindsBrokenStores/good") {
 		t.Errorf("a good store fails:\n%s", out)
 	}
 }

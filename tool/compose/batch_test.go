@@ -36,7 +36,7 @@ func naps() *tool.Tool {
 	})
 }
 
-func TestExecuteAll(t *testing.T) {
+func TestExecuteAll_Results(t *testing.T) {
 	calls := []tool.Call{
 		{Name: "nap", Input: []byte(`{"seconds":3}`)},
 		{Name: "nap", Input: []byte(`{"seconds":1,"fail":true}`)},
@@ -73,13 +73,13 @@ func TestExecuteAll(t *testing.T) {
 	}
 }
 
-func TestExecuteAllOfNothing(t *testing.T) {
+func TestExecuteAll_NoCalls(t *testing.T) {
 	if got := compose.ExecuteAll(t.Context(), tool.MustRegistry(nil), nil, nil); len(got) != 0 {
 		t.Errorf("got %v", got)
 	}
 }
 
-func TestACancelledBatchAsksNobodyAndCostsNothing(t *testing.T) {
+func TestExecuteAll_CancelledBatchAsksNoDeciderAndCostsNothing(t *testing.T) {
 	asked := 0
 	decider := tool.DeciderFunc(func(context.Context, event.ToolCall) event.Decision { asked++; return event.Decision{} })
 	r := tool.MustRegistry(&tool.Options{Decider: decider, Budget: tool.Budget{MaxCalls: 1}}, naps())

@@ -39,7 +39,7 @@ func openTool(text string) *tool.Tool {
 	}
 }
 
-func TestBoundArgumentsAreFixedAndUnseen(t *testing.T) {
+func TestBind_ArgumentsAreFixedAndHidden(t *testing.T) {
 	b, err := compose.Bind(fetchTool(), map[string]any{"method": "GET", "tries": 2}, tool.WithName("get", "Gets."))
 	b = sound(t, b, err)
 	want := `{"type":"object","properties":{"url":{"type":"string","description":"where <to>"},` +
@@ -56,7 +56,7 @@ func TestBoundArgumentsAreFixedAndUnseen(t *testing.T) {
 	}
 }
 
-func TestTheModelCannotGiveABoundArgument(t *testing.T) {
+func TestBind_ModelCannotGiveABoundArgument(t *testing.T) {
 	text := `{"type":"object","properties":{"a":{},"b":{}}}`
 	for _, input := range []string{`{"a":2}`, `{"A":2}`, `{"b":1,"a":null}`, `{"\u0061":2}`} {
 		t.Run(input, func(t *testing.T) {
@@ -73,7 +73,7 @@ func TestTheModelCannotGiveABoundArgument(t *testing.T) {
 	}
 }
 
-func TestRulesAboutSeveralArgumentsHoldForTheWhole(t *testing.T) {
+func TestBind_RulesAboutSeveralArgumentsApplyToTheWhole(t *testing.T) {
 	text := `{"type":"object","properties":{"a":{},"b":{}},"anyOf":[{"required":["a"]},{"required":["c"]}],"minProperties":2,"dependentRequired":{"a":["b"]}}`
 	b, err := compose.Bind(openTool(text), map[string]any{"a": 1})
 	b = sound(t, b, err)
@@ -85,7 +85,7 @@ func TestRulesAboutSeveralArgumentsHoldForTheWhole(t *testing.T) {
 	}
 }
 
-func TestADryRunOfABoundToolHasItsArguments(t *testing.T) {
+func TestBind_DryRunHasTheArguments(t *testing.T) {
 	dry := tool.WithDryRun(func(_ context.Context, input json.RawMessage) (tool.Result, error) {
 		return tool.Say("would " + string(input)), nil
 	})
@@ -96,7 +96,7 @@ func TestADryRunOfABoundToolHasItsArguments(t *testing.T) {
 	}
 }
 
-func TestExamplesOfThePartAreNotThoseOfABoundTool(t *testing.T) {
+func TestBind_DropsExamplesOfThePart(t *testing.T) {
 	b, err := compose.Bind(fetchTool(tool.WithExamples(tool.Example{Input: json.RawMessage(`{"url":"x","method":"GET"}`)})), map[string]any{"method": "GET"})
 	if b = sound(t, b, err); len(b.Examples) != 0 {
 		t.Errorf("examples = %v, want none", b.Examples)
@@ -114,7 +114,7 @@ type branch struct {
 	Subs []branch `json:"subs"`
 }
 
-func TestBindRefusesWhatCannotBeFixed(t *testing.T) {
+func TestBind_RefusesInvalidArguments(t *testing.T) {
 	untyped := openTool(`{"type":"object"}`)
 	untyped.Input = nil
 	cases := []struct {

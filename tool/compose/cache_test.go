@@ -41,7 +41,7 @@ func cached(t *testing.T, part *tool.Tool, o compose.CacheOptions) *tool.Tool {
 	return sound(t, c, err)
 }
 
-func TestEqualCallsAreAnsweredFromTheCache(t *testing.T) {
+func TestCache_AnswersEqualCalls(t *testing.T) {
 	cases := []struct {
 		name   string
 		inputs []string
@@ -82,7 +82,7 @@ func TestEqualCallsAreAnsweredFromTheCache(t *testing.T) {
 	}
 }
 
-func TestEqualCallsAtTheSameTimeRunOnce(t *testing.T) {
+func TestCache_ConcurrentEqualCallsRunOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var runs atomic.Int32
 		made := cached(t, counting(&runs, nil), compose.CacheOptions{})
@@ -105,7 +105,7 @@ func TestEqualCallsAtTheSameTimeRunOnce(t *testing.T) {
 	})
 }
 
-func TestACallerThatLeavesDoesNotHarmTheOthers(t *testing.T) {
+func TestCache_CancelledCallerDoesNotEndTheRunOfOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var runs atomic.Int32
 		made := cached(t, counting(&runs, nil), compose.CacheOptions{})
@@ -124,7 +124,7 @@ func TestACallerThatLeavesDoesNotHarmTheOthers(t *testing.T) {
 	})
 }
 
-func TestARunForWhichNobodyWaitsIsStopped(t *testing.T) {
+func TestCache_RunWithoutCallersIsStopped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var runs atomic.Int32
 		made := cached(t, counting(&runs, nil), compose.CacheOptions{})
@@ -139,7 +139,7 @@ func TestARunForWhichNobodyWaitsIsStopped(t *testing.T) {
 	})
 }
 
-func TestARunThatOutlivesItsCallerSaysNothingAboutTheCall(t *testing.T) {
+func TestCache_RunLosesTheCallWhenItsCallerLeaves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var during, after bool
 		part := tool.Must("part", "Looks twice.", func(ctx context.Context, _ tool.None) (addend, error) {
@@ -160,7 +160,7 @@ func TestARunThatOutlivesItsCallerSaysNothingAboutTheCall(t *testing.T) {
 	})
 }
 
-func TestACacheRefusesWhatMutates(t *testing.T) {
+func TestCache_RefusesMutatingTools(t *testing.T) {
 	cases := []struct {
 		name    string
 		risk    tool.Option
@@ -186,7 +186,7 @@ func TestACacheRefusesWhatMutates(t *testing.T) {
 	}
 }
 
-func TestDryRunsAreNeitherCachedNorLimited(t *testing.T) {
+func TestWrappers_DryRunsAreNeitherCachedNorLimited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dry := tool.WithDryRun(func(context.Context, json.RawMessage) (tool.Result, error) { return tool.Say("would add"), nil })
 		made := compose.RateLimited(cached(t, adder("add", 1, dry), compose.CacheOptions{}), compose.RateOptions{})

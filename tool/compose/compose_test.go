@@ -188,7 +188,7 @@ func (f *forest) node(depth int) (*tool.Tool, said) {
 	return sound(f.T, made, err), all
 }
 
-func TestComposingNeverLaundersARisk(t *testing.T) {
+func TestCompose_KeepsEveryRisk(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		f := &forest{T: rt}
 		made, all := f.node(3)
@@ -209,7 +209,7 @@ func TestComposingNeverLaundersARisk(t *testing.T) {
 	})
 }
 
-func TestNoOptionMakesLessOfARisk(t *testing.T) {
+func TestCompose_NoOptionLowersARisk(t *testing.T) {
 	claims := map[string]tool.Option{
 		"option": tool.ReadOnly, "tag": tool.WithTags("readonly"), "older tag": tool.WithTags("read-only"),
 		"metadata": tool.WithMetadata(map[string]any{"readOnly": true, "mutates": false, "dangerous": false}),
@@ -233,7 +233,7 @@ func TestNoOptionMakesLessOfARisk(t *testing.T) {
 	})
 }
 
-func TestComposingCarriesWhatIsStrict(t *testing.T) {
+func TestCompose_KeepsTheStricterSettings(t *testing.T) {
 	eachComposer(t, func(t *testing.T, compose func(*tool.Tool, ...tool.Option) (*tool.Tool, error)) {
 		part := adder("add", 1, tool.WithHiddenValue(), tool.WithConcurrency(2), tool.WithTags("billing"))
 		made, err := compose(part, tool.WithConcurrency(5))
@@ -260,7 +260,7 @@ func TestComposingCarriesWhatIsStrict(t *testing.T) {
 	})
 }
 
-func TestComposingLeavesThePartAsItIs(t *testing.T) {
+func TestCompose_DoesNotChangeThePart(t *testing.T) {
 	eachComposer(t, func(t *testing.T, compose func(*tool.Tool, ...tool.Option) (*tool.Tool, error)) {
 		part := adder("add", 1, tool.WithTags("a"), tool.WithMetadata(map[string]any{"readOnly": true}))
 		part.Tags = slices.Grow(part.Tags, 8)
@@ -278,7 +278,7 @@ func TestComposingLeavesThePartAsItIs(t *testing.T) {
 	})
 }
 
-func TestAToolWithAPartThatIsNotServedIsNotServed(t *testing.T) {
+func TestCompose_UnservedPartMakesTheWholeUnserved(t *testing.T) {
 	eachComposer(t, func(t *testing.T, compose func(*tool.Tool, ...tool.Option) (*tool.Tool, error)) {
 		made, err := compose(tool.Must[addend, addend]("declared", "Only declared.", nil))
 		if sound(t, made, err).Served() {
@@ -289,7 +289,7 @@ func TestAToolWithAPartThatIsNotServedIsNotServed(t *testing.T) {
 
 var sessionKey = tool.NewKey[string]("session")
 
-func TestAPartRunsWithinTheCallOfTheWhole(t *testing.T) {
+func TestCompose_PartRunsWithinTheCallOfTheWhole(t *testing.T) {
 	eachComposer(t, func(t *testing.T, compose func(*tool.Tool, ...tool.Option) (*tool.Tool, error)) {
 		synctest.Test(t, func(t *testing.T) {
 			var got tool.Call
@@ -325,7 +325,7 @@ func TestAPartRunsWithinTheCallOfTheWhole(t *testing.T) {
 	})
 }
 
-func TestAPartThatIsCancelledGivesACancelledWhole(t *testing.T) {
+func TestCompose_CancelledPartCancelsTheWhole(t *testing.T) {
 	eachComposer(t, func(t *testing.T, compose func(*tool.Tool, ...tool.Option) (*tool.Tool, error)) {
 		synctest.Test(t, func(t *testing.T) {
 			made, err := compose(waiting("wait"))
@@ -340,7 +340,7 @@ func TestAPartThatIsCancelledGivesACancelledWhole(t *testing.T) {
 	})
 }
 
-func TestAPartsFailureIsThatOfTheWhole(t *testing.T) {
+func TestCompose_FailedPartFailsTheWhole(t *testing.T) {
 	cause := errors.New("disk full")
 	conflict := &tool.Error{Code: "LOCKED", Category: tool.CategoryConflict, Message: "It is locked.", RetryAfter: time.Second, Details: "d", Err: cause}
 	cases := []struct {
@@ -386,7 +386,7 @@ func TestAPartsFailureIsThatOfTheWhole(t *testing.T) {
 	}
 }
 
-func TestEventsOfAComposedToolAreThoseOfOneCall(t *testing.T) {
+func TestCompose_EventsAreThoseOfOneCall(t *testing.T) {
 	whole, err := overOne["pipe"](failing("part", errors.New("oh")))
 	made := sound(t, whole, err)
 	r := runComposed(made, `{"n":1}`)

@@ -38,7 +38,7 @@ func slowTool(name string, d time.Duration, err error) *tool.Tool {
 	})
 }
 
-func TestParallelPartsGiveAnObjectByTheirNames(t *testing.T) {
+func TestParallel_ResultIsAnObjectByPartName(t *testing.T) {
 	p := parallel(
 		t, compose.ParallelOptions{}, adder("ten", 10), adder("one", 1), answering("list", tool.OK([]string{"x"})),
 		answering("text", tool.Say("done")), answering("odd", tool.OK(func() {})), answering("picture", tool.Result{Value: true, Images: []tool.Image{{MIMEType: "image/png"}}}),
@@ -56,7 +56,7 @@ func TestParallelPartsGiveAnObjectByTheirNames(t *testing.T) {
 	}
 }
 
-func TestTheFirstFailureStopsTheOtherParts(t *testing.T) {
+func TestParallel_FirstFailureStopsTheOtherParts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := parallel(t, compose.ParallelOptions{}, slowTool("long", time.Hour, nil), slowTool("bad", time.Second, errors.New("no luck")), slowTool("worse", time.Minute, errors.New("late")))
 		began := time.Now()
@@ -70,7 +70,7 @@ func TestTheFirstFailureStopsTheOtherParts(t *testing.T) {
 	})
 }
 
-func TestCollectedPartsComeToTheirEnd(t *testing.T) {
+func TestParallel_CollectRunsEveryPart(t *testing.T) {
 	denied := answering("denied", tool.Result{Outcome: tool.Denied})
 	asks := answering("asks", tool.Result{Outcome: tool.NeedsApproval})
 	bad := failing("bad", tool.Errorf(tool.CategoryTransient, "no luck"))
@@ -97,7 +97,7 @@ func TestCollectedPartsComeToTheirEnd(t *testing.T) {
 	}
 }
 
-func TestADeniedPartCountsBeforeOneThatFailedFirst(t *testing.T) {
+func TestParallel_DenialOverridesAnEarlierFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		stubborn := tool.Must("denied", "Is denied in the end.", func(ctx context.Context, _ addend) (tool.Result, error) {
 			<-ctx.Done()
@@ -110,7 +110,7 @@ func TestADeniedPartCountsBeforeOneThatFailedFirst(t *testing.T) {
 	})
 }
 
-func TestParallelPartsAreBounded(t *testing.T) {
+func TestParallel_BoundsConcurrency(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var now, most atomic.Int32
 		var parts []*tool.Tool
@@ -130,7 +130,7 @@ func TestParallelPartsAreBounded(t *testing.T) {
 	})
 }
 
-func TestTheInputOfAParallelFitsEveryPart(t *testing.T) {
+func TestParallel_InputMustFitEveryPart(t *testing.T) {
 	reordered := adder("reordered", 1, tool.WithInput(schema.MustParse(`{"required":["n"],"additionalProperties":false,"properties":{"n":{"type":"integer"}},"type":"object"}`)))
 	anything := answering("anything", tool.OK(1))
 	anything.Input = nil
@@ -144,7 +144,7 @@ func TestTheInputOfAParallelFitsEveryPart(t *testing.T) {
 	}
 }
 
-func TestPartsWithDifferentParametersNeedASchema(t *testing.T) {
+func TestParallel_DifferentParametersNeedASchema(t *testing.T) {
 	text := tool.Must("text", "Takes a text.", func(_ context.Context, p struct {
 		S string `json:"s"`
 	},
@@ -164,14 +164,14 @@ func TestPartsWithDifferentParametersNeedASchema(t *testing.T) {
 	}
 }
 
-func TestTwoPartsOfOneNameAreRefused(t *testing.T) {
+func TestParallel_RefusesTwoPartsOfOneName(t *testing.T) {
 	_, err := compose.Parallel("all", "All.", []*tool.Tool{adder("one", 1), adder("one", 2)}, compose.ParallelOptions{})
 	if err == nil || !strings.Contains(advice.Text(err), "two parts are called one") {
 		t.Errorf("error = %v, want that two parts are called one", err)
 	}
 }
 
-func TestTheModelReadsOnlyMessagesOfHiddenParts(t *testing.T) {
+func TestParallel_ModelReadsOnlyMessagesOfHiddenParts(t *testing.T) {
 	secret := answering("secret", tool.Result{Value: "s3cret", Message: "Stored.", HideValue: true})
 	r := runComposed(parallel(t, compose.ParallelOptions{Collect: true}, secret, adder("one", 1), failing("bad", errors.New("oh"))), `{"n":1}`)
 	if got, want := r.Render(), "secret: Stored.\nbad: Error: oh"; got != want {
@@ -183,7 +183,7 @@ func TestTheModelReadsOnlyMessagesOfHiddenParts(t *testing.T) {
 	}
 }
 
-func TestAParallelOfPartsWithADryRunHasOne(t *testing.T) {
+func TestParallel_HasADryRunIfAllPartsHaveOne(t *testing.T) {
 	dry := tool.WithDryRun(func(_ context.Context, input json.RawMessage) (tool.Result, error) { return tool.Say("would add"), nil })
 	if p := parallel(t, compose.ParallelOptions{}, adder("a", 1, dry), adder("b", 1)); p.DryRun != nil {
 		t.Error("DryRun is set, though a part has none")

@@ -13,7 +13,7 @@ import (
 	"github.com/drover-agents/drover/tool/compose"
 )
 
-func TestAPipeGivesEachValueToTheNext(t *testing.T) {
+func TestPipe_PassesEachValueToTheNext(t *testing.T) {
 	p, err := compose.Pipe("sum", "Adds 11.", []*tool.Tool{adder("one", 1), adder("ten", 10)})
 	p = sound(t, p, err)
 	r := runComposed(p, `{"n":5}`)
@@ -28,7 +28,7 @@ func TestAPipeGivesEachValueToTheNext(t *testing.T) {
 	}
 }
 
-func TestAPipeEndsAtThePartThatFails(t *testing.T) {
+func TestPipe_EndsAtTheFailedPart(t *testing.T) {
 	ran := false
 	last := tool.Must("last", "Must not run.", func(context.Context, addend) (addend, error) {
 		ran = true
@@ -50,7 +50,7 @@ type page struct {
 
 func (page) Render() string { return "a page" }
 
-func TestAPipeTakesWhatIsAnObject(t *testing.T) {
+func TestPipe_AcceptsOnlyObjects(t *testing.T) {
 	cases := []struct {
 		name   string
 		result tool.Result
@@ -76,7 +76,7 @@ func TestAPipeTakesWhatIsAnObject(t *testing.T) {
 	}
 }
 
-func TestWhatAPartHidesStaysHiddenToTheEndOfAPipe(t *testing.T) {
+func TestPipe_HiddenValueStaysHidden(t *testing.T) {
 	secret := tool.Result{Value: addend{4}, HideValue: true, Message: "Found it."}
 	p, err := compose.Pipe("p", "A pipe.", []*tool.Tool{answering("secret", secret), adder("next", 1)})
 	r := runComposed(sound(t, p, err), `{"n":1}`)
@@ -88,7 +88,7 @@ func TestWhatAPartHidesStaysHiddenToTheEndOfAPipe(t *testing.T) {
 	}
 }
 
-func TestAPipeWithoutSoundPartsIsRefused(t *testing.T) {
+func TestPipe_RefusesInvalidParts(t *testing.T) {
 	cases := []struct {
 		name  string
 		parts []*tool.Tool

@@ -55,7 +55,7 @@ func toolNamesOf(tools []*tool.Tool) []string {
 	return out
 }
 
-func TestQuery(t *testing.T) {
+func TestQuery_Filters(t *testing.T) {
 	all := []string{"write-file", "read-file", "fetch", "wipe", "declared"}
 	for _, c := range []struct {
 		name string
@@ -119,7 +119,7 @@ func TestQuery(t *testing.T) {
 	}
 }
 
-func TestQueryText(t *testing.T) {
+func TestQuery_Text(t *testing.T) {
 	for _, c := range []struct {
 		text string
 		want []string
@@ -150,14 +150,14 @@ func TestQueryText(t *testing.T) {
 	}
 }
 
-func TestQueryTextKeepsToTheOtherConditions(t *testing.T) {
+func TestQuery_TextRespectsTheOtherConditions(t *testing.T) {
 	got := toolNamesOf(Find(shelf(t), Query{Text: "file", Risk: tool.Mutates, Limit: 1}))
 	if diff := cmp.Diff([]string{"write-file"}, got); diff != "" {
 		t.Errorf("tools (-want +got):\n%s", diff)
 	}
 }
 
-func TestQueryOrdersVersionsOfATool(t *testing.T) {
+func TestQuery_OrdersVersionsOfATool(t *testing.T) {
 	r := tool.MustRegistry(nil)
 	for _, version := range []string{"3", "1", "2"} {
 		if err := r.Add(&tool.Tool{Name: "a", Description: "A.", Version: version}); err != nil {
@@ -175,7 +175,7 @@ func TestQueryOrdersVersionsOfATool(t *testing.T) {
 	}
 }
 
-func TestSchemaKeysAreInTheOrderOfTheSchema(t *testing.T) {
+func TestSchemaKeys_AreInTheOrderOfTheSchema(t *testing.T) {
 	for text, want := range map[string][]string{
 		`{"type":"object","properties":{"z":{"type":"object","properties":{"inner":{}}},"a":true,"":{}}}`: {"z", "a", ""},
 		`{"type":"object","properties":{}}`: nil,
@@ -188,9 +188,9 @@ func TestSchemaKeysAreInTheOrderOfTheSchema(t *testing.T) {
 	}
 }
 
-// TestQueriesWhileToolsChange is for the race detector, and for a query that would see a change by
+// TestQuery_ConcurrentChangesAreAtomic is for the race detector, and for a query that would see a change by
 // halves: the tools "even" and "odd" are only ever there together.
-func TestQueriesWhileToolsChange(t *testing.T) {
+func TestQuery_ConcurrentChangesAreAtomic(t *testing.T) {
 	r := shelf(t)
 	pair := []*tool.Tool{{Name: "even", Description: "One of a pair."}, {Name: "odd", Description: "One of a pair."}}
 	var wg sync.WaitGroup

@@ -16,7 +16,7 @@ import (
 	"github.com/drover-agents/drover/tool/compose"
 )
 
-func TestACallOverTheLimitFailsAndSaysWhenToTryAgain(t *testing.T) {
+func TestRateLimit_ExcessCallFailsWithTheTimeToRetry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		limited := compose.RateLimited(adder("add", 1), compose.RateOptions{Calls: 2, Per: 10 * time.Second})
 		run := func(input string) tool.Result {
@@ -49,7 +49,7 @@ func TestACallOverTheLimitFailsAndSaysWhenToTryAgain(t *testing.T) {
 	})
 }
 
-func TestCallsWaitForTheirTurn(t *testing.T) {
+func TestRateLimit_CallsWaitForTheirTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
 		var mu sync.Mutex
@@ -78,7 +78,7 @@ func TestCallsWaitForTheirTurn(t *testing.T) {
 	})
 }
 
-func TestACallThatLeavesTheQueueTakesNoTurn(t *testing.T) {
+func TestRateLimit_CancelledCallTakesNoTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		limited := compose.RateLimited(adder("add", 1), compose.RateOptions{Per: 10 * time.Second, Wait: true})
 		input := json.RawMessage(`{"n":1}`)
@@ -97,7 +97,7 @@ func TestACallThatLeavesTheQueueTakesNoTurn(t *testing.T) {
 	})
 }
 
-func TestRetryWaitsForARateLimit(t *testing.T) {
+func TestRetry_WaitsForARateLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		patient := compose.Retry(compose.RateLimited(adder("add", 1), compose.RateOptions{Per: time.Minute}), compose.RetryOptions{})
 		for i, want := range []time.Duration{0, time.Minute} {

@@ -31,7 +31,7 @@ func flaky(ran *[]time.Duration, failures []error, opts ...tool.Option) *tool.To
 	}, opts...)
 }
 
-func TestRetryTriesAgainWhatMaySucceedLater(t *testing.T) {
+func TestRetry_RepeatsTransientFailures(t *testing.T) {
 	later := &tool.Error{Code: tool.CodeRateLimited, Category: tool.CategoryTransient, Message: "busy", Retryable: true, RetryAfter: 5 * time.Second}
 	denied := &tool.Error{Code: tool.CodeDenied, Category: tool.CategoryPermission, Message: "no", Retryable: true}
 	const s = time.Second
@@ -78,7 +78,7 @@ func TestRetryTriesAgainWhatMaySucceedLater(t *testing.T) {
 	}
 }
 
-func TestRetryStopsWaitingWhenTheCallIsCancelled(t *testing.T) {
+func TestRetry_StopsWaitingWhenTheCallIsCancelled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var ran []time.Duration
 		retried := compose.Retry(flaky(&ran, []error{busy}), compose.RetryOptions{Delay: time.Hour})
@@ -91,7 +91,7 @@ func TestRetryStopsWaitingWhenTheCallIsCancelled(t *testing.T) {
 	})
 }
 
-func TestOnRetryHearsOfEachFurtherAttempt(t *testing.T) {
+func TestRetry_OnRetryReceivesEachFurtherAttempt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var ran []time.Duration
 		type heard struct {

@@ -28,7 +28,7 @@ func runSearch(t *testing.T, r *tool.Registry, input string) searchReply {
 	return reply
 }
 
-func TestSearchToolFindsWhatTheModelCanCall(t *testing.T) {
+func TestSearchTool_FindsToolsThatTheModelCanCall(t *testing.T) {
 	r := shelf(t)
 	if err := r.Add(SearchTool(r)); err != nil {
 		t.Fatal(err)
@@ -57,7 +57,7 @@ func TestSearchToolFindsWhatTheModelCanCall(t *testing.T) {
 	}
 }
 
-func TestSearchToolSeesToolsThatCameLater(t *testing.T) {
+func TestSearchTool_SeesLaterTools(t *testing.T) {
 	r := tool.MustRegistry(nil)
 	if err := r.Add(SearchTool(r)); err != nil {
 		t.Fatal(err)
@@ -74,13 +74,13 @@ func TestSearchToolSeesToolsThatCameLater(t *testing.T) {
 	}
 }
 
-func TestSearchToolIsReadOnly(t *testing.T) {
+func TestSearchTool_IsReadOnly(t *testing.T) {
 	if got := SearchTool(tool.MustRegistry(nil)); got.Risks() != tool.ReadOnly || got.Needs() != 0 {
 		t.Errorf("it has the risks %v and needs %v", got.Risks(), got.Needs())
 	}
 }
 
-func TestSplitWords(t *testing.T) {
+func TestSplitWords_Parts(t *testing.T) {
 	for text, want := range map[string][]string{
 		"readFile":              {"file", "read"},
 		"read_file-READ":        {"file", "read"},

@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestSummaries(t *testing.T) {
+func TestSummarise_Tools(t *testing.T) {
 	want := []Summary{
 		{Name: "write-file", ID: "default:write-file", Description: "Puts text into a file.", Risk: []string{"mutates"}, Needs: []string{"fileWrite"}, Tags: []string{"files", "mutating"}, SchemaKeys: []string{"path", "offset"}, Served: true},
 		{Name: "read-file", ID: "default:read-file", Description: "Gives the text of a file.", Risk: []string{"readOnly"}, Tags: []string{"files", "text", "readonly"}, SchemaKeys: []string{"path", "offset"}, Served: true},
@@ -24,7 +24,7 @@ func TestSummaries(t *testing.T) {
 	}
 }
 
-func TestASummaryNamesRisksOfMetadataAndTags(t *testing.T) {
+func TestSummary_NamesRisksOfMetadataAndTags(t *testing.T) {
 	got := Summarise([]*tool.Tool{{Name: "a", Tags: []string{"shell-execute"}, Metadata: map[string]any{"dangerous": true}}})[0]
 	want := Summary{Name: "a", ID: "default:a", Risk: []string{"dangerous"}, Needs: []string{"shellExecute"}, Tags: []string{"shell-execute"}}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -32,14 +32,14 @@ func TestASummaryNamesRisksOfMetadataAndTags(t *testing.T) {
 	}
 }
 
-func TestASummaryIsShortInJSON(t *testing.T) {
+func TestSummary_JSONIsShort(t *testing.T) {
 	got, err := json.Marshal(Summarise([]*tool.Tool{{Name: "a", Description: "A."}}))
 	if want := `[{"name":"a","id":"default:a","description":"A.","served":false}]`; err != nil || string(got) != want {
 		t.Errorf("got %s and %v, want %s", got, err, want)
 	}
 }
 
-func TestNoToolsHaveNoSummaries(t *testing.T) {
+func TestSummary_NoTools(t *testing.T) {
 	if got, _ := json.Marshal(Summarise(nil)); string(got) != "[]" {
 		t.Errorf("got %s, want []", got)
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/drover-agents/drover/tool/compose"
 )
 
-func TestPreprocessRewritesTheInput(t *testing.T) {
+func TestPreprocess_RewritesTheInput(t *testing.T) {
 	words := schema.MustParse(`{"type":"object","properties":{"word":{"enum":["one","two"]}},"required":["word"]}`)
 	p := compose.Preprocess(adder("add", 10), func(_ context.Context, input json.RawMessage) (json.RawMessage, error) {
 		if strings.Contains(string(input), "two") {
@@ -36,7 +36,7 @@ func TestPreprocessRewritesTheInput(t *testing.T) {
 	}
 }
 
-func TestWhatPreprocessMakesIsChecked(t *testing.T) {
+func TestPreprocess_ItsInputIsChecked(t *testing.T) {
 	p := compose.Preprocess(adder("add", 10), func(context.Context, json.RawMessage) (json.RawMessage, error) {
 		return json.RawMessage(`{"n":"x"}`), nil
 	})
@@ -45,7 +45,7 @@ func TestWhatPreprocessMakesIsChecked(t *testing.T) {
 	}
 }
 
-func TestPostprocessRewritesResults(t *testing.T) {
+func TestPostprocess_RewritesResults(t *testing.T) {
 	double := func(_ context.Context, r tool.Result) (tool.Result, error) {
 		if n, ok := r.Value.(addend); ok {
 			r.Value = map[string]int{"double": 2 * n.N}
@@ -84,7 +84,7 @@ func TestPostprocessRewritesResults(t *testing.T) {
 	}
 }
 
-func TestPostprocessCannotShowWhatIsHidden(t *testing.T) {
+func TestPostprocess_CannotShowAHiddenValue(t *testing.T) {
 	for name, part := range map[string]*tool.Tool{
 		"by the tool":   adder("add", 1, tool.WithHiddenValue()),
 		"by the result": answering("add", tool.Result{Value: addend{2}, HideValue: true}),
@@ -100,7 +100,7 @@ func TestPostprocessCannotShowWhatIsHidden(t *testing.T) {
 	}
 }
 
-func TestADryRunIsNotPostprocessed(t *testing.T) {
+func TestPostprocess_SkipsDryRuns(t *testing.T) {
 	dry := tool.WithDryRun(func(context.Context, json.RawMessage) (tool.Result, error) { return tool.Say("would add"), nil })
 	p := compose.Postprocess(adder("add", 1, dry), func(context.Context, tool.Result) (tool.Result, error) { return tool.Say("done"), nil })
 	r := p.Run(t.Context(), tool.Call{Input: json.RawMessage(`{"n":1}`), DryRun: true})
@@ -109,7 +109,7 @@ func TestADryRunIsNotPostprocessed(t *testing.T) {
 	}
 }
 
-func TestExamplesThatNoLongerFitAreDropped(t *testing.T) {
+func TestWrap_DropsExamplesThatNoLongerFit(t *testing.T) {
 	part := adder("add", 1, tool.WithExamples(tool.Example{Input: json.RawMessage(`{"n":1}`)}, tool.Example{Input: json.RawMessage(`{"n":5}`)}))
 	small := schema.MustParse(`{"type":"object","properties":{"n":{"type":"integer","maximum":2}}}`)
 	made := compose.Retry(part, compose.RetryOptions{}, tool.WithInput(small))

@@ -53,7 +53,7 @@ func marked(mark string) int {
 	return n
 }
 
-func TestCloseEndsTheWholeTree(t *testing.T) {
+func TestClose_EndsTheWholeProcessTree(t *testing.T) {
 	for _, which := range []string{"registry", "stubborn"} {
 		t.Run(which, func(t *testing.T) {
 			mark := rand.Text()

@@ -68,7 +68,7 @@ func overHTTP(t testing.TB, server *sdk.Server) mcp.HTTP {
 	return mcp.HTTP{URL: web.URL}
 }
 
-func TestAForeignServerIsImported(t *testing.T) {
+func TestImport_ForeignServer(t *testing.T) {
 	for name, from := range map[string]func() mcp.Source{
 		"stdio": func() mcp.Source { return child(t, "foreign") },
 		"HTTP":  func() mcp.Source { return overHTTP(t, foreignServer()) },
@@ -115,7 +115,7 @@ func TestAForeignServerIsImported(t *testing.T) {
 	}
 }
 
-func TestHintsLowerRisksOnlyWithTrust(t *testing.T) {
+func TestImport_HintsLowerRisksOnlyWithTrust(t *testing.T) {
 	const harm = tool.Mutates | tool.Dangerous
 	yes, no := new(true), new(false)
 	tests := []struct {
@@ -157,7 +157,7 @@ func TestHintsLowerRisksOnlyWithTrust(t *testing.T) {
 	}
 }
 
-func TestToolsThatCannotBeToldApartAreAnError(t *testing.T) {
+func TestImport_AmbiguousToolsAreAnError(t *testing.T) {
 	server := sdk.NewServer(&sdk.Implementation{Name: "twins", Version: "1"}, nil)
 	for _, name := range []string{"a.b", "a_b"} {
 		server.AddTool(&sdk.Tool{Name: name, InputSchema: json.RawMessage(`{"type":"object"}`)}, nil)
@@ -170,7 +170,7 @@ func TestToolsThatCannotBeToldApartAreAnError(t *testing.T) {
 	wantIn(t, err.Error(), `"a.b"`, `"a_b"`, "twins")
 }
 
-func TestATakenIDIsAnError(t *testing.T) {
+func TestImport_TakenIDIsAnError(t *testing.T) {
 	r := tool.MustRegistry(nil, tool.Must[tool.None, any]("mixed", "Mine.", nil, tool.WithID("weather", "")))
 	im, err := mcp.Import(t.Context(), overHTTP(t, foreignServer()), &mcp.ImportOptions{Registry: r})
 	if err == nil {
@@ -192,7 +192,7 @@ func TestATakenIDIsAnError(t *testing.T) {
 }
 
 // The SDK's client drops a tool with a wrong annotation and tells nobody but its log.
-func TestNoToolIsDroppedInSilence(t *testing.T) {
+func TestImport_DroppedToolIsReported(t *testing.T) {
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var req struct {
 			ID     any    `json:"id"`
@@ -223,7 +223,7 @@ func TestNoToolIsDroppedInSilence(t *testing.T) {
 	}
 }
 
-func TestHeadersGoWithEachRequest(t *testing.T) {
+func TestImport_HeadersGoWithEachRequest(t *testing.T) {
 	var without atomic.Int32
 	inner := sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return foreignServer() }, &sdk.StreamableHTTPOptions{Stateless: true})
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -244,7 +244,7 @@ func TestHeadersGoWithEachRequest(t *testing.T) {
 
 // A foreign server would otherwise go on with what nobody waits for. Whether it hears of the end in
 // time is a matter of chance if nobody sees to it, so it is tried many times.
-func TestCloseCancelsTheCallsOfAForeignServer(t *testing.T) {
+func TestClose_CancelsCallsOfAForeignServer(t *testing.T) {
 	for range 50 {
 		started, ended := make(chan struct{}), make(chan error, 1)
 		im, r, _ := imported(t, overHTTP(t, testServer(started, ended)), nil)

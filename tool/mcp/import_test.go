@@ -18,7 +18,7 @@ import (
 	"github.com/drover-agents/drover/tool/mcp"
 )
 
-func TestACommandGetsTheEnvironmentThatIsGiven(t *testing.T) {
+func TestCommand_GetsTheGivenEnvironment(t *testing.T) {
 	t.Setenv("DROVER_TEST_SECRET", "of the host")
 	_, r, _ := imported(t, child(t, "registry", "GIVEN=1"), nil)
 	result := call(t, r, "variables", `{}`)
@@ -36,7 +36,7 @@ func TestACommandGetsTheEnvironmentThatIsGiven(t *testing.T) {
 	}
 }
 
-func TestACommandThatDiesDuringACallIsTransient(t *testing.T) {
+func TestCommand_ExitDuringACallIsTransient(t *testing.T) {
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 	im, r, events := imported(t, child(t, "registry"), nil)
 	defer im.Close()
@@ -52,7 +52,7 @@ func TestACommandThatDiesDuringACallIsTransient(t *testing.T) {
 	}
 }
 
-func TestAnHTTPServerThatGoesAwayIsTransient(t *testing.T) {
+func TestHTTP_LostServerIsTransient(t *testing.T) {
 	f := newFixture()
 	server := mcp.NewServer(f.registry, nil)
 	web := httptest.NewServer(server)
@@ -73,7 +73,7 @@ func TestAnHTTPServerThatGoesAwayIsTransient(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBeImportedSaysWhy(t *testing.T) {
+func TestImport_FailureStatesTheCause(t *testing.T) {
 	refusing := httptest.NewServer(http.NotFoundHandler())
 	defer refusing.Close()
 	tests := []struct {
@@ -105,7 +105,7 @@ func TestWhatCannotBeImportedSaysWhy(t *testing.T) {
 	}
 }
 
-func TestTheContextBoundsTheImport(t *testing.T) {
+func TestImport_EndsWithItsContext(t *testing.T) {
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
@@ -117,7 +117,7 @@ func TestTheContextBoundsTheImport(t *testing.T) {
 	wantIn(t, err.Error(), context.DeadlineExceeded.Error())
 }
 
-func TestCloseDuringACall(t *testing.T) {
+func TestClose_DuringACall(t *testing.T) {
 	eachWay(t, func(t *testing.T, from mcp.Source) {
 		im, r, events := imported(t, from, nil)
 		blocked := make(chan tool.Result, 1)

@@ -88,7 +88,7 @@ func wantIn(t *testing.T, got string, wants ...string) {
 
 const greet = `{"method":"tools/call","params":{"name":"greet","arguments":{"name":"Ada"},"_meta":{"claudecode/toolUseId":"toolu_0001","progressToken":2}},"jsonrpc":"2.0","id":2}`
 
-func TestInProcess(t *testing.T) {
+func TestInProcess_AnswersRequests(t *testing.T) {
 	defer goleak.VerifyNone(t)
 	c := newClient(t, testServer(nil, nil))
 	defer c.close()
@@ -100,7 +100,7 @@ func TestInProcess(t *testing.T) {
 	wantIn(t, c.ask(`{"method":"ping","jsonrpc":"2.0","id":4}`), `"result":{}`)
 }
 
-func TestRepeatedHandshake(t *testing.T) {
+func TestInProcess_RepeatedHandshake(t *testing.T) {
 	defer goleak.VerifyNone(t)
 	started, ended := make(chan struct{}), make(chan error, 1)
 	server := testServer(started, ended)
@@ -131,7 +131,7 @@ func TestRepeatedHandshake(t *testing.T) {
 	}
 }
 
-func TestListChanged(t *testing.T) {
+func TestInProcess_ListChangedReachesEveryClient(t *testing.T) {
 	defer goleak.VerifyNone(t)
 	server := testServer(nil, nil)
 	one, two := newClient(t, server), newClient(t, server)
@@ -148,7 +148,7 @@ func TestListChanged(t *testing.T) {
 	}
 }
 
-func TestCancel(t *testing.T) {
+func TestInProcess_CancelledNotificationEndsTheCall(t *testing.T) {
 	defer goleak.VerifyNone(t)
 	started, ended := make(chan struct{}), make(chan error, 1)
 	c := newClient(t, testServer(started, ended))
@@ -168,7 +168,7 @@ func TestCancel(t *testing.T) {
 	wantIn(t, c.ask(greet), `hi Ada`)
 }
 
-func TestContextEndsTheWaitOnly(t *testing.T) {
+func TestInProcess_ContextEndsOnlyTheWait(t *testing.T) {
 	defer goleak.VerifyNone(t)
 	started, ended := make(chan struct{}), make(chan error, 1)
 	c := newClient(t, testServer(started, ended))
@@ -192,7 +192,7 @@ func TestContextEndsTheWaitOnly(t *testing.T) {
 	c.close()
 }
 
-func TestManifestSkipsTheHandshake(t *testing.T) {
+func TestManifest_SkipsTheHandshake(t *testing.T) {
 	defer goleak.VerifyNone(t)
 	server := testServer(nil, nil)
 	initialize, tools, err := mcp.InProcess{Server: server}.Manifest()
@@ -218,7 +218,7 @@ func TestManifest_EmptyForManyPages(t *testing.T) {
 	}
 }
 
-func TestOddMessages(t *testing.T) {
+func TestInProcess_InvalidAndUnexpectedMessages(t *testing.T) {
 	defer goleak.VerifyNone(t)
 	c := newClient(t, testServer(nil, nil))
 	defer c.close()

@@ -18,7 +18,7 @@ var nameCases = []struct{ name, from, want string }{
 	{"65 is too long", strings.Repeat("x", 65), strings.Repeat("x", 55) + "_9537c5fd"},
 }
 
-func TestLocalNames(t *testing.T) {
+func TestLocalName_Forms(t *testing.T) {
 	for _, tt := range nameCases {
 		t.Run(tt.name, func(t *testing.T) {
 			if got, err := localName(tt.from); err != nil || got != tt.want {

@@ -19,7 +19,7 @@ import (
 
 // A server of the official SDK answers the real CLI, with a manifest and without, and a tool that it
 // gains while the CLI runs can be called.
-func TestMountOnTheRealCLI(t *testing.T) {
+func TestMount_OnTheRealCLI(t *testing.T) {
 	for _, tt := range []struct {
 		name     string
 		get      func(testing.TB) *claudetest.RealCLI
@@ -71,7 +71,7 @@ func TestMountOnTheRealCLI(t *testing.T) {
 }
 
 // The CLI starts a program that serves a registry like any other MCP server.
-func TestServeToTheRealCLI(t *testing.T) {
+func TestServe_ToTheRealCLI(t *testing.T) {
 	cli := claudetest.CLI(t)
 	model := claudetest.NewModel(t,
 		script.Reply(script.ToolCall{ID: "toolu_echo", Name: "mcp__tools__echo", Input: script.Input{"text": "hi"}}),

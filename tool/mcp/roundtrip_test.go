@@ -93,7 +93,7 @@ func value(t *testing.T, raw json.RawMessage) any {
 	return v
 }
 
-func TestToolsAreTheSameOnTheOtherSide(t *testing.T) {
+func TestRoundTrip_ToolsAreEqual(t *testing.T) {
 	want := tellTools(t, newFixture().registry.Tools())
 	eachWay(t, func(t *testing.T, from mcp.Source) {
 		im, _, _ := imported(t, from, nil)
@@ -130,7 +130,7 @@ func tellResult(t *testing.T, r tool.Result) toldResult {
 	return told
 }
 
-func TestCallsAreTheSameOnTheOtherSide(t *testing.T) {
+func TestRoundTrip_CallsAreEqual(t *testing.T) {
 	calls := []struct{ name, tool, input string }{
 		{"a structured value", "echo", `{"text":"hü<>","times":2}`},
 		{"wrong arguments", "echo", `{"text":1,"more":true}`},
@@ -159,7 +159,7 @@ func TestCallsAreTheSameOnTheOtherSide(t *testing.T) {
 	})
 }
 
-func TestProgressComesBack(t *testing.T) {
+func TestRoundTrip_ProgressComesBack(t *testing.T) {
 	eachWay(t, func(t *testing.T, from mcp.Source) {
 		_, remote, events := imported(t, from, nil)
 		done := make(chan tool.Result, 1)
@@ -194,7 +194,7 @@ func await[P event.Payload](t *testing.T, events <-chan event.Event) P {
 	}
 }
 
-func TestCancelReachesTheHandler(t *testing.T) {
+func TestRoundTrip_CancelReachesTheHandler(t *testing.T) {
 	eachWay(t, func(t *testing.T, from mcp.Source) {
 		_, remote, events := imported(t, from, nil)
 		ctx, cancel := context.WithCancel(t.Context())
@@ -211,7 +211,7 @@ func TestCancelReachesTheHandler(t *testing.T) {
 	})
 }
 
-func TestChangesOfTheServedRegistryAreFollowed(t *testing.T) {
+func TestRoundTrip_ChangesOfTheRegistryAreFollowed(t *testing.T) {
 	eachWay(t, func(t *testing.T, from mcp.Source) {
 		im, remote, _ := imported(t, from, nil)
 		unchanged, _ := remote.Lookup("echo")
@@ -245,7 +245,7 @@ func TestChangesOfTheServedRegistryAreFollowed(t *testing.T) {
 	})
 }
 
-func TestACallAfterCloseSaysSo(t *testing.T) {
+func TestClose_LaterCallsFail(t *testing.T) {
 	eachWay(t, func(t *testing.T, from mcp.Source) {
 		im, _, _ := imported(t, from, nil)
 		echo := im.Tools()[0]

@@ -91,7 +91,7 @@ func (w *wire) callWith(id int, name, arguments, rest string) string {
 	return w.read()
 }
 
-func TestServeIntroducesItself(t *testing.T) {
+func TestServe_Initialize(t *testing.T) {
 	tests := []struct {
 		name string
 		opts mcp.ServeOptions
@@ -113,7 +113,7 @@ func TestServeIntroducesItself(t *testing.T) {
 	}
 }
 
-func TestListShowsWhatIsKnownOfATool(t *testing.T) {
+func TestServe_ListHasTheWholeDeclaration(t *testing.T) {
 	w := serveWire(t.Context(), t, newFixture().registry, mcp.ServeOptions{})
 	w.read()
 	w.ready()
@@ -156,7 +156,7 @@ func TestListShowsWhatIsKnownOfATool(t *testing.T) {
 	}
 }
 
-func TestResultsOnTheWire(t *testing.T) {
+func TestServe_Results(t *testing.T) {
 	r := newFixture().registry
 	rendered := func(context.Context, tool.None) (note, error) { return note{"x"}, nil }
 	promised := schema.MustParse(`{"type":"object","properties":{"text":{"type":"string"}}}`)
@@ -195,7 +195,7 @@ type note struct {
 
 func (n note) Render() string { return "the note " + n.Text }
 
-func TestTheDeciderOfTheRegistryIsAsked(t *testing.T) {
+func TestServe_AsksTheDeciderOfTheRegistry(t *testing.T) {
 	ran := false
 	no := tool.DeciderFunc(func(context.Context, event.ToolCall) event.Decision { return event.Decision{Reason: "not today"} })
 	r := tool.MustRegistry(&tool.Options{Decider: no}, tool.Must("t", "T.", func(context.Context, tool.None) (any, error) { ran = true; return nil, nil }))
@@ -208,7 +208,7 @@ func TestTheDeciderOfTheRegistryIsAsked(t *testing.T) {
 	}
 }
 
-func TestChangesAreAnnounced(t *testing.T) {
+func TestServe_AnnouncesChanges(t *testing.T) {
 	r := tool.MustRegistry(nil)
 	w := serveWire(t.Context(), t, r, mcp.ServeOptions{})
 	w.read()
@@ -244,7 +244,7 @@ func TestChangesAreAnnounced(t *testing.T) {
 }
 
 // The SDK panics over such a schema; the others must be served all the same.
-func TestAToolThatCannotBeServedIsLogged(t *testing.T) {
+func TestServe_LogsAToolThatCannotBeServed(t *testing.T) {
 	strange := tool.Must("strange", "S.", func(context.Context, map[string]any) (any, error) { return nil, nil }, tool.WithInput(schema.MustParse(`{"type":["object"]}`)))
 	fine := tool.Must("fine", "F.", func(context.Context, tool.None) (any, error) { return nil, nil })
 	var log strings.Builder
@@ -259,7 +259,7 @@ func TestAToolThatCannotBeServedIsLogged(t *testing.T) {
 	wantIn(t, log.String(), "a tool cannot be served", "strange")
 }
 
-func TestTheEndOfServingCancelsItsCalls(t *testing.T) {
+func TestServe_ItsEndCancelsCalls(t *testing.T) {
 	for _, name := range []string{"the input closes", "the context ends"} {
 		t.Run(name, func(t *testing.T) {
 			defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
@@ -285,7 +285,7 @@ func TestTheEndOfServingCancelsItsCalls(t *testing.T) {
 	}
 }
 
-func TestAWebPageFromElsewhereIsRefused(t *testing.T) {
+func TestServe_RefusesOtherOrigins(t *testing.T) {
 	server := mcp.NewServer(newFixture().registry, nil)
 	web := httptest.NewServer(server)
 	defer web.Close()
@@ -314,7 +314,7 @@ func TestAWebPageFromElsewhereIsRefused(t *testing.T) {
 }
 
 // The SDK would keep the client waiting for the call.
-func TestAClientThatLeavesEndsItsCalls(t *testing.T) {
+func TestServe_DisconnectEndsTheCallsOfTheClient(t *testing.T) {
 	f := newFixture()
 	server := mcp.NewServer(f.registry, nil)
 	web := httptest.NewServer(server)

@@ -88,7 +88,7 @@ func writeTree(t *testing.T, files map[string]string) string {
 	return root
 }
 
-func TestListing(t *testing.T) {
+func TestListing_HasEveryExportedName(t *testing.T) {
 	root := writeTree(t, map[string]string{"p.go": source, "p_test.go": "package p\nfunc FromTest() {}\n"})
 	got, err := listing(root)
 	if err != nil {
@@ -99,7 +99,7 @@ func TestListing(t *testing.T) {
 	}
 }
 
-func TestWriteThenCheck(t *testing.T) {
+func TestCheck_PassesAfterWrite(t *testing.T) {
 	root := writeTree(t, map[string]string{
 		"a/p.go": source, "a/b/q.go": "package q\n\nvar Q int\n", "internal/x/x.go": "package x\n\nvar X int\n",
 		"cmd/c/main.go": "package main\n", "a/examples/e.go": "package e\n\nvar E int\n", "api/gone.txt": "var Z\n",

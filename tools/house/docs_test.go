@@ -26,7 +26,7 @@ func documents(t *testing.T) []string {
 }
 
 // Code in a page is code that is compiled and tested somewhere.
-func TestGoBlocksAreTaken(t *testing.T) {
+func TestDocs_GoBlocksEqualTheirFiles(t *testing.T) {
 	taken := 0
 	for _, page := range documents(t) {
 		blocks, problems := goBlocks(read(t, page))
@@ -87,7 +87,7 @@ func flush(code string) string {
 	return b.String()
 }
 
-func TestGoBlocks(t *testing.T) {
+func TestGoBlocks_Cases(t *testing.T) {
 	blocks, problems := goBlocks("words\n<!-- from a/b.go -->\n```go\nx := 1\n```\n\n```go\ny := 2\n```\n```sh\nls\n```\n<!-- from c.go -->\n```go\nopen\n")
 	if len(blocks) != 1 || blocks[0] != (goBlock{"a/b.go", "x := 1\n"}) {
 		t.Errorf("blocks %q, want the one with its source", blocks)
@@ -101,7 +101,7 @@ func TestGoBlocks(t *testing.T) {
 }
 
 // A command that a page tells people to type is a target of the Makefile.
-func TestMakeCommandsExist(t *testing.T) {
+func TestDocs_MakeCommandsExist(t *testing.T) {
 	targets := makeTargets(read(t, "Makefile"))
 	said := 0
 	for _, page := range documents(t) {
@@ -127,7 +127,7 @@ func makeCommands(text string) []string {
 	return names
 }
 
-func TestMakeCommands(t *testing.T) {
+func TestMakeCommands_Cases(t *testing.T) {
 	got := makeCommands("```sh\nmake demo   # x\n```\nrun `make test` to make sure\n")
 	if want := "demo test"; strings.Join(got, " ") != want {
 		t.Errorf("got %v, want %s", got, want)
@@ -135,7 +135,7 @@ func TestMakeCommands(t *testing.T) {
 }
 
 // Links inside the repository lead somewhere.
-func TestLinksLeadSomewhere(t *testing.T) {
+func TestDocs_LinksLeadToFiles(t *testing.T) {
 	followed := 0
 	for _, page := range documents(t) {
 		for _, link := range localLinks(read(t, page)) {
@@ -168,7 +168,7 @@ func localLinks(text string) []string {
 	return links
 }
 
-func TestLocalLinks(t *testing.T) {
+func TestLocalLinks_Cases(t *testing.T) {
 	got := localLinks("[a](b.md) [c](https:/" + "/example.com) [d](e/f.md#g) [h](#i) [j](mailto:k)\n```go\nf[t](s)\n```\n[l](m.md)")
 	if want := "b.md e/f.md m.md"; strings.Join(got, " ") != want {
 		t.Errorf("got %v, want %s", got, want)

@@ -13,7 +13,7 @@ import (
 const unisolated = "development"
 
 // Every example but one runs its agent in a cell: by the adapter, or by opening one.
-func TestEveryExampleIsInACell(t *testing.T) {
+func TestExamples_RunInACell(t *testing.T) {
 	programs, err := filepath.Glob("../../examples/*/main.go")
 	if err != nil || len(programs) < 9 {
 		t.Fatalf("found %d examples (%v)", len(programs), err)
@@ -41,7 +41,7 @@ func TestEveryExampleIsInACell(t *testing.T) {
 }
 
 // Every example is in the README's list, and has a test.
-func TestEveryExampleIsListedAndTested(t *testing.T) {
+func TestExamples_AreListedAndTested(t *testing.T) {
 	programs, err := filepath.Glob("../../examples/*/main.go")
 	if err != nil {
 		t.Fatal(err)

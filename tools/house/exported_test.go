@@ -28,9 +28,9 @@ type exportedName struct {
 	tag   string
 }
 
-// TestExportedNamesAreUsed fails for an exported name that no other package, example or page uses, unless a rule or a
+// TestExported_NamesHaveAUser fails for an exported name that no other package, example or page uses, unless a rule or a
 // listed group justifies it. A listed name that has a user, that a rule justifies, or that does not exist, fails as well.
-func TestExportedNamesAreUsed(t *testing.T) {
+func TestExported_NamesHaveAUser(t *testing.T) {
 	c := newChecker(t)
 	for path, dir := range c.dirs {
 		if len(dir.files) > 0 {
@@ -104,7 +104,7 @@ func readExportedList(text string) (listed map[string]string, problems []string)
 	return listed, problems
 }
 
-func TestReadExportedList(t *testing.T) {
+func TestExported_ReadsTheList(t *testing.T) {
 	listed, problems := readExportedList("a.A\n\n# one: reason\nb.A\nb.B\n# two\nb.A\nb.D\nb.C\n")
 	if len(listed) != 5 || listed["b.B"] != "one" || len(problems) != 4 {
 		t.Errorf("got %v and %q", listed, problems)

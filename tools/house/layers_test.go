@@ -77,7 +77,7 @@ var layers = map[string][]string{
 	"tools/*": {"internal/*"},
 }
 
-func TestLayers(t *testing.T) {
+func TestLayers_ImportsPointDown(t *testing.T) {
 	for _, goos := range []string{"linux", "darwin", "windows"} {
 		for _, arrow := range arrows(t, goos) {
 			if problem := judge(arrow[0], arrow[1]); problem != "" {
@@ -240,7 +240,7 @@ func matches(pattern, name string) bool {
 }
 
 // The rule itself must be able to find fault.
-func TestJudge(t *testing.T) {
+func TestJudge_FindsViolations(t *testing.T) {
 	cases := []struct {
 		from, to string
 		good     bool

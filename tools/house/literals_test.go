@@ -48,8 +48,8 @@ func knows(pkg, text string) string {
 	return ""
 }
 
-// TestLiterals finds what the core knows of Claude Code by its words.
-func TestLiterals(t *testing.T) {
+// TestLiterals_CoreKnowsNoWordOfClaudeCode finds what the core knows of Claude Code by its words.
+func TestLiterals_CoreKnowsNoWordOfClaudeCode(t *testing.T) {
 	files := token.NewFileSet()
 	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
 		rel, _ := filepath.Rel(root, path)

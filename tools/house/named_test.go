@@ -9,7 +9,7 @@ import (
 )
 
 // A test that a page names as evidence exists.
-func TestPagesNameRealTests(t *testing.T) {
+func TestDocs_NamedTestsExist(t *testing.T) {
 	tests := collect(packages(t)).tests
 	named := 0
 	for _, page := range documents(t) {
@@ -35,7 +35,7 @@ func testsNamed(text string) []string {
 	return names
 }
 
-func TestTestsNamed(t *testing.T) {
+func TestTestsNamed_Cases(t *testing.T) {
 	got := testsNamed("as `jail.TestOne` and `jail.TestTwo`, but not `agenttest.TestAdapter(t)` or TestThree")
 	if want := []string{"jail.TestOne", "jail.TestTwo"}; !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)

@@ -101,7 +101,7 @@ func packages(t *testing.T) map[string][]parsed {
 	return dirs
 }
 
-func TestLicenceHeaders(t *testing.T) {
+func TestRepo_LicenceHeaders(t *testing.T) {
 	const header = "// SPDX-License-Identifier: Apache-2.0\n"
 	files := goFiles(t)
 	if len(files) < 10 {
@@ -114,7 +114,7 @@ func TestLicenceHeaders(t *testing.T) {
 	}
 }
 
-func TestPackageComments(t *testing.T) {
+func TestRepo_PackageComments(t *testing.T) {
 	for dir, files := range packages(t) {
 		var with []string
 		for _, f := range files {

@@ -16,8 +16,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestSeedMap checks that whatever spec/seed-map.md names exists.
-func TestSeedMap(t *testing.T) {
+// TestSeedMap_NamesExist checks that whatever spec/seed-map.md names exists.
+func TestSeedMap_NamesExist(t *testing.T) {
 	names := collect(packages(t))
 	for _, target := range makeTargets(read(t, "Makefile")) {
 		names.things["make "+target] = true
@@ -27,8 +27,8 @@ func TestSeedMap(t *testing.T) {
 	}
 }
 
-// TestSeedNames checks that the Go names of spec/seed-names.md exist, and that each name has one.
-func TestSeedNames(t *testing.T) {
+// TestSeedNames_EachHasAGoName checks that the Go names of spec/seed-names.md exist, and that each name has one.
+func TestSeedNames_EachHasAGoName(t *testing.T) {
 	names := collect(packages(t))
 	rows := table(read(t, "spec/seed-names.md"))
 	for _, cells := range rows {
@@ -51,7 +51,7 @@ func TestSeedNames(t *testing.T) {
 var seedRows = []int{282, 372, 46, 183, 83}
 
 // Every requirement has one row, in the order of its number.
-func TestSeedMapIDs(t *testing.T) {
+func TestSeedMap_EveryRequirementHasOneRow(t *testing.T) {
 	var want, got []string
 	for seed, rows := range seedRows {
 		for n := range rows {
@@ -74,7 +74,7 @@ var seedSamples = []string{
 	"S004-019", "S004-026", "S004-040", "S004-055", "S004-073",
 }
 
-func TestSeedSamplesArePrograms(t *testing.T) {
+func TestSeedMap_SamplesAreProgramsOrExamples(t *testing.T) {
 	found := 0
 	for _, cells := range table(read(t, "spec/seed-map.md")) {
 		if !slices.Contains(seedSamples, cells[0]) {
@@ -290,7 +290,7 @@ func receiverName(expr ast.Expr) string {
 	return ""
 }
 
-func TestCheckSeedMap(t *testing.T) {
+func TestCheckSeedMap_FindsProblems(t *testing.T) {
 	n := collect(packages(t))
 	n.things["make demo"] = true
 	row := func(id, thing, test string) string {
@@ -300,13 +300,13 @@ func TestCheckSeedMap(t *testing.T) {
 		name, text string
 		problems   int
 	}{
-		{"good", row("a", "`launch.HostSpawner.Spawn`, claude.FindOptions.Path, make demo, docs/dependencies.md", "`claude.TestFindOrder/x`, house.TestCheckSeedMap"), 0},
-		{"interface method", row("a", "launch.Process.Kill", "claude.TestFindOrder"), 0},
-		{"no such identifier", row("a", "claude.Nothing", "claude.TestFindOrder"), 1},
+		{"good", row("a", "`launch.HostSpawner.Spawn`, claude.FindOptions.Path, make demo, docs/dependencies.md", "`claude.TestFind_Order/x`, house.TestCheckSeedMap_FindsProblems"), 0},
+		{"interface method", row("a", "launch.Process.Kill", "claude.TestFind_Order"), 0},
+		{"no such identifier", row("a", "claude.Nothing", "claude.TestFind_Order"), 1},
 		{"no such test", row("a", "claude.Find", "claude.TestNothing"), 1},
 		{"empty cells", row("", "", ""), 3},
-		{"outside", row("a", "../../etc/passwd", "claude.TestFindOrder"), 1},
-		{"twice", row("a", "claude.Find", "claude.TestFindOrder") + "| a | w | claude.Find | claude.TestFindOrder |\n", 1},
+		{"outside", row("a", "../../etc/passwd", "claude.TestFind_Order"), 1},
+		{"twice", row("a", "claude.Find", "claude.TestFind_Order") + "| a | w | claude.Find | claude.TestFind_Order |\n", 1},
 		{"cells missing", "|a|b|\n|---|---|\n| x | y |\n", 1},
 	}
 	for _, c := range cases {
@@ -318,7 +318,7 @@ func TestCheckSeedMap(t *testing.T) {
 	}
 }
 
-func TestSeedMapStates(t *testing.T) {
+func TestSeedMap_States(t *testing.T) {
 	cases := map[string]struct{ words, thing, test, state, problem string }{
 		"whole":                 {words: "a mode", thing: "a.B", test: "a.TestB"},
 		"in part":               {words: "a mode; in part: not on Windows", thing: "a.B", test: "a.TestB", state: "in part"},
@@ -342,7 +342,7 @@ func TestSeedMapStates(t *testing.T) {
 	}
 }
 
-func TestMakeTargets(t *testing.T) {
+func TestMakeTargets_Cases(t *testing.T) {
 	got := makeTargets("A := b\n.PHONY: x\ndemo: setup\n\tcmd\nfmt:\n\tcmd\n$(X):\n")
 	if want := "demo fmt"; strings.Join(got, " ") != want {
 		t.Errorf("got %v, want %s", got, want)

@@ -66,7 +66,7 @@ func sentences(page string) (all []string) {
 	return all
 }
 
-func TestSentences(t *testing.T) {
+func TestSentences_Cases(t *testing.T) {
 	got := sentences("# A title\nOne is\nhere. Two? `x.y` is one.\n- item\n  goes on\n- next\n\n```\ncode. more\n```\n| a | b. c |\n")
 	if n := len(strings.Fields(strings.Join(got, " "))); n != 18 {
 		t.Errorf("got %d words in %q", n, got)

@@ -27,7 +27,7 @@ func join(parts ...string) string { return strings.Join(parts, ".") }
 // registryAddress finds registries that the list does not know.
 var registryAddress = regexp.MustCompile(`https?:/` + `/[\w.-]*(registry|goproxy|artifactory|verdaccio|nexus)[\w.-]*`)
 
-func TestNoRegistryIsNamed(t *testing.T) {
+func TestRepo_NamesNoRegistry(t *testing.T) {
 	for _, name := range committed(t) {
 		data, err := os.ReadFile(filepath.Join(root, name))
 		if err != nil {
@@ -53,7 +53,7 @@ func registriesIn(data []byte) []string {
 	return found
 }
 
-func TestRegistriesIn(t *testing.T) {
+func TestRegistriesIn_Cases(t *testing.T) {
 	bad := "see https:/" + "/npm-registry.example.com/x and " + strings.ToUpper(registryHosts[0])
 	if got := registriesIn([]byte(bad)); len(got) != 2 {
 		t.Errorf("got %q, want both", got)
@@ -64,7 +64,7 @@ func TestRegistriesIn(t *testing.T) {
 }
 
 // Lock files hold versions and checksums, and no address to load from.
-func TestLockFilesHoldNoAddress(t *testing.T) {
+func TestRepo_LockFilesHaveNoAddress(t *testing.T) {
 	var seen int
 	for _, name := range committed(t) {
 		if path.Base(name) != "package-lock.json" {
@@ -84,7 +84,7 @@ func TestLockFilesHoldNoAddress(t *testing.T) {
 }
 
 // Every direct requirement has a row with reason and licence.
-func TestDependenciesAreExplained(t *testing.T) {
+func TestDocs_DependenciesAreExplained(t *testing.T) {
 	rows := map[string][]string{}
 	for _, cells := range table(read(t, "docs/dependencies.md")) {
 		rows[strings.Trim(cells[0], "`")] = cells
@@ -124,7 +124,7 @@ func directRequirements(mod string) []string {
 	return names
 }
 
-func TestDirectRequirements(t *testing.T) {
+func TestDirectRequirements_Cases(t *testing.T) {
 	got := directRequirements("module x\n\nrequire a.b/c v1.0.0\n\nrequire (\n\td.e/f v1.0.0\n\tg.h/i v1.0.0 // indirect\n)\n")
 	if want := "a.b/c d.e/f"; strings.Join(got, " ") != want {
 		t.Errorf("got %v, want %s", got, want)

@@ -16,7 +16,7 @@ var (
 )
 
 // The CLI's version stands in the code, in the file that npm installs from, and in pages. They agree.
-func TestOneVersionOfTheCLI(t *testing.T) {
+func TestVersions_OneVersionOfTheCLI(t *testing.T) {
 	find := read(t, "claude/find.go")
 	pinned, oldest := pinnedConst.FindStringSubmatch(find)[1], oldestConst.FindStringSubmatch(find)[1]
 	install := read(t, "internal/cliinstall/npm/package.json")

@@ -28,7 +28,7 @@ test: ./a TestOne
 --- end
 `
 
-func TestParse(t *testing.T) {
+func TestParse_Blocks(t *testing.T) {
 	found, err := parse("x.txt", block)
 	if err != nil || len(found) != 1 {
 		t.Fatalf("got %v, %v", found, err)
@@ -63,7 +63,7 @@ func TestParse_Problems(t *testing.T) {
 	}
 }
 
-func TestApply(t *testing.T) {
+func TestApply_BlockMustMatchOnce(t *testing.T) {
 	m := mutation{at: "x.txt:1", name: "one", file: "b.go", before: "\told\n", after: "\tnew\n"}
 	for name, c := range map[string]struct{ text, want string }{
 		"once":        {"a\n\told\nb\n", "a\n\tnew\nb\n"},
@@ -89,7 +89,7 @@ func TestApply(t *testing.T) {
 	}
 }
 
-func TestReadResult(t *testing.T) {
+func TestReadResult_Cases(t *testing.T) {
 	for name, c := range map[string]struct{ stdout, want string }{
 		"failed":    {`{"Action":"fail","Test":"TestOne"}`, "the test ended with: fail"},
 		"passed":    {`{"Action":"fail","Test":"TestOne/part"}` + "\n" + `{"Action":"pass","Test":"TestOne"}`, "the test ended with: pass"},

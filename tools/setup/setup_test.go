@@ -49,7 +49,7 @@ func (m *machine) run(_ context.Context, name string, args ...string) (string, e
 	return "", nil
 }
 
-func TestSetup(t *testing.T) {
+func TestSetup_InstallsMissingPrograms(t *testing.T) {
 	const install = "apt-get install --yes --no-install-recommends "
 	cases := []struct {
 		name    string
@@ -120,7 +120,7 @@ func TestSetup(t *testing.T) {
 	}
 }
 
-func TestSetupFailsWithoutTheCLI(t *testing.T) {
+func TestSetup_FailsWithoutTheCLI(t *testing.T) {
 	want := &cliinstall.Error{Err: exec.ErrNotFound, Repair: "install npm"}
 	s := setup{ensure: func(context.Context, string) (cliinstall.Install, error) { return cliinstall.Install{}, want }}
 	if err := s.all(t.Context(), "."); !errors.Is(err, want) {

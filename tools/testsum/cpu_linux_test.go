@@ -9,7 +9,7 @@ import (
 )
 
 // The time of a child counts for the folder, also after the child has ended.
-func TestLook(t *testing.T) {
+func TestLook_CountsTimeOfEndedChildren(t *testing.T) {
 	child := exec.Command("/bin/sh", "-c", "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done; echo; read x")
 	in, err := child.StdinPipe()
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestSummary(t *testing.T) {
+func TestSummary_Cases(t *testing.T) {
 	cases := []struct {
 		name, in, want string
 		failed         bool

@@ -23,7 +23,7 @@ import (
 
 // A folder is exchanged for a link that leads out, again and again, while files are written, made, moved
 // and removed through it. Nothing may arrive outside, and nothing may be left of a write that failed.
-func TestAFolderThatBecomesALinkLeadsNowhere(t *testing.T) {
+func TestDirFS_FolderExchangedForALinkDoesNotEscape(t *testing.T) {
 	base := t.TempDir()
 	root, outside := filepath.Join(base, "root"), filepath.Join(base, "outside")
 	for _, dir := range []string{root, filepath.Join(root, "d"), outside} {
@@ -98,7 +98,7 @@ func tempFiles(t *testing.T, root string) (names []string) {
 	return names
 }
 
-func TestPipesAndDevicesAreNotOpened(t *testing.T) {
+func TestDirFS_PipesAndDevicesAreNotOpened(t *testing.T) {
 	dir := t.TempDir()
 	fsys := openDirFS(t, dir, nil)
 	if err := syscall.Mkfifo(filepath.Join(dir, "pipe"), 0o644); err != nil {
@@ -132,7 +132,7 @@ func TestPipesAndDevicesAreNotOpened(t *testing.T) {
 	}
 }
 
-func TestAReplacedFileKeepsItsOwner(t *testing.T) {
+func TestDirFS_ReplacedFileKeepsItsOwner(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("only root gives files away: run as root")
 	}

@@ -37,7 +37,7 @@ func openDirFS(t testing.TB, dir string, opts *files.Options) *files.DirFS {
 	return fsys
 }
 
-func TestAFolderIsAFileSystem(t *testing.T) {
+func TestDirFS_PassesTheSuite(t *testing.T) {
 	filestest.Run(t, func(t *testing.T, opts *files.Options) filestest.System {
 		dir := t.TempDir()
 		return filestest.System{
@@ -47,27 +47,27 @@ func TestAFolderIsAFileSystem(t *testing.T) {
 	})
 }
 
-func TestMemoryIsAFileSystem(t *testing.T) {
+func TestMemFS_PassesTheSuite(t *testing.T) {
 	filestest.Run(t, func(_ *testing.T, opts *files.Options) filestest.System {
 		fsys := files.NewMemFS(opts)
 		return filestest.System{FS: fsys, Symlink: fsys.Symlink}
 	})
 }
 
-func TestARecorderIsAFileSystem(t *testing.T) {
+func TestRecorder_PassesTheSuite(t *testing.T) {
 	filestest.Run(t, func(_ *testing.T, opts *files.Options) filestest.System {
 		fsys := files.NewMemFS(opts)
 		return filestest.System{FS: files.NewRecorder(fsys), Symlink: fsys.Symlink}
 	})
 }
 
-func TestAViewIsReadOnly(t *testing.T) {
+func TestReadOnly_PassesTheSuite(t *testing.T) {
 	mem, dir := files.NewMemFS(nil), openDirFS(t, t.TempDir(), nil)
 	filestest.RunReadOnly(t, mem, files.ReadOnly(mem))
 	filestest.RunReadOnly(t, dir, files.ReadOnly(dir))
 }
 
-func TestARecorderKnowsWhatWasWritten(t *testing.T) {
+func TestRecorder_ListsChangedPaths(t *testing.T) {
 	fsys := files.NewMemFS(nil)
 	put(t, fsys, "old/a", "")
 	put(t, fsys, "old/b", "")
@@ -108,7 +108,7 @@ func put(t testing.TB, fsys files.FS, name, content string) {
 	}
 }
 
-func TestAContextCarriesAFileSystem(t *testing.T) {
+func TestWith_ContextCarriesAFileSystem(t *testing.T) {
 	if _, ok := files.From(t.Context()); ok {
 		t.Error("a bare context has a file system")
 	}
@@ -118,7 +118,7 @@ func TestAContextCarriesAFileSystem(t *testing.T) {
 	}
 }
 
-func TestGrepTakesAnyLimit(t *testing.T) {
+func TestGrep_AcceptsAnyLimit(t *testing.T) {
 	fsys := files.NewMemFS(nil)
 	put(t, fsys, "a", "needle")
 	for limit, want := range map[int64]int{math.MaxInt64: 1, -1: 1, 6: 1, 5: 0} {
@@ -129,7 +129,7 @@ func TestGrepTakesAnyLimit(t *testing.T) {
 	}
 }
 
-func TestAnOpenFileCanOnlyBeRead(t *testing.T) {
+func TestFS_OpenFileIsReadOnly(t *testing.T) {
 	dir := openDirFS(t, t.TempDir(), nil)
 	put(t, dir, "d/a", "content")
 	for name, fsys := range map[string]files.FS{"folder": dir, "view": files.ReadOnly(dir), "recorder": files.NewRecorder(dir)} {
@@ -151,7 +151,7 @@ func TestAnOpenFileCanOnlyBeRead(t *testing.T) {
 }
 
 // What is deeper than anything new may be can still be written, and a link is no way to make more of it.
-func TestLimitsOfNamesAreForNewOnes(t *testing.T) {
+func TestDirFS_NameLimitsApplyToNewFilesOnly(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.MkdirAll(filepath.Join(dir, "1/2/3"), 0o755); err != nil {
 		t.Fatal(err)
@@ -192,7 +192,7 @@ func TestOf_OneForEachWorkspace(t *testing.T) {
 	}
 }
 
-func TestAWorkspaceWhoseFilesSomebodyHasIsNotRemoved(t *testing.T) {
+func TestOf_KeepsTheWorkspaceReachable(t *testing.T) {
 	fsys, err := func() (files.FS, error) {
 		w, err := workspace.Open(t.Context(), &workspace.Options{TempDir: t.TempDir(), NoCheckpoints: true})
 		if err != nil {

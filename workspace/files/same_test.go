@@ -44,7 +44,7 @@ func seen(fsys files.FS) map[string]string {
 }
 
 // A tool that was tested in memory must do the same in a folder.
-func TestMemoryAndAFolderBehaveTheSame(t *testing.T) {
+func TestMemFS_BehavesLikeDirFS(t *testing.T) {
 	names := rapid.SampledFrom([]string{
 		"a", "b", "c", "d", "d/a", "d/b", "d/e", "d/e/a", "l", "l/a", "d/l", "d/l/b", "l/l", ".", "..", "a/..", "", "a/", "/a", "x\xff",
 		"longname", "d/e/f/g", "l/e/a/b",

@@ -9,7 +9,7 @@ import (
 	"github.com/drover-agents/drover/tool"
 )
 
-func TestTheCatalogueKnowsTheToolsThatMatterMost(t *testing.T) {
+func TestCatalogue_HasTheMainTools(t *testing.T) {
 	const harmful = tool.Mutates | tool.Dangerous
 	for name, want := range map[string]tool.Native{
 		"Write":        {Risk: tool.Mutates, Needs: tool.FileWrite},
@@ -44,7 +44,7 @@ func TestTheCatalogueKnowsTheToolsThatMatterMost(t *testing.T) {
 	}
 }
 
-func TestTheCatalogueIsSound(t *testing.T) {
+func TestCatalogue_IsConsistent(t *testing.T) {
 	for i, n := range catalogue.Tools().Natives {
 		if n.Risk.Has(tool.ReadOnly) == n.Risk.Has(tool.Mutates) {
 			t.Errorf("%s: %s; a tool of the agent either changes something or does not", n.Name, n.Risk)
@@ -61,7 +61,7 @@ func TestTheCatalogueIsSound(t *testing.T) {
 	}
 }
 
-func TestNativeDoesNotAllocate(t *testing.T) {
+func TestNative_DoesNotAllocate(t *testing.T) {
 	if got := testing.AllocsPerRun(100, func() { catalogue.Tools().Native("Bash"); catalogue.Tools().Native("Frob") }); got != 0 {
 		t.Errorf("%v allocations, want none", got)
 	}

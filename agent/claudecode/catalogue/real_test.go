@@ -20,7 +20,7 @@ import (
 var versions = map[string]func(testing.TB) *claudetest.RealCLI{"pinned": claudetest.CLI, "oldest": claudetest.OldestCLI}
 
 // A new CLI with a new tool fails here, with the tool's name: add it to the catalogue.
-func TestEveryToolOfTheCLIIsInTheCatalogue(t *testing.T) {
+func TestCatalogue_HasEveryToolOfTheCLI(t *testing.T) {
 	for version, get := range versions {
 		for name, change := range map[string]func(o *claude.Options, vars map[string]string){
 			"plain": func(*claude.Options, map[string]string) {},
@@ -74,7 +74,7 @@ func toolsOf(t *testing.T, opts *claude.Options) []string {
 
 // This is why the catalogue gives Skill the risks of Bash: a skill runs commands that neither hook
 // nor callback sees, unless a setting forbids it.
-func TestASkillRunsCommandsUnseen(t *testing.T) {
+func TestSkill_RunsCommandsWithoutAHook(t *testing.T) {
 	for version, get := range versions {
 		for _, c := range []struct {
 			settings string

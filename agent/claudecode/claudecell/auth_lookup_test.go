@@ -11,7 +11,7 @@ import (
 )
 
 // What signs for Bedrock outside of the cell finds its variables in the shell, then in the settings.
-func TestVariablesOfAWSAreFoundOutsideOfTheCell(t *testing.T) {
+func TestAWSVariables_AreFoundOutsideOfTheCell(t *testing.T) {
 	home := t.TempDir()
 	settings := `{"env":{"AWS_REGION":"eu-west-1","AWS_PROFILE":"settings","AWS_ROLE_ARN":"arn:settings"}}`
 	if err := os.Mkdir(filepath.Join(home, ".claude"), 0o700); err != nil {

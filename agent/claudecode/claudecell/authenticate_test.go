@@ -39,7 +39,7 @@ func login(expires time.Time) string {
 	return fmt.Sprintf(`{"claudeAiOauth":{"accessToken":%q,"refreshToken":"other","expiresAt":%d}}`, planted, expires.UnixMilli())
 }
 
-func TestHowTheModelIsPaidFor(t *testing.T) {
+func TestAuthenticate_Finding(t *testing.T) {
 	key, token, oauth := "ANTHROPIC_API_KEY="+planted, "ANTHROPIC_AUTH_TOKEN="+planted, "CLAUDE_CODE_OAUTH_TOKEN="+planted
 	inSettings := func(name, value string) string { return fmt.Sprintf(`{"env":{%q:%q},"model":"opus"}`, name, value) }
 	tests := []struct {
@@ -166,7 +166,7 @@ func checkHidden(t *testing.T, f *claudecell.Finding) {
 	}
 }
 
-func TestAWayToPayThatCannotBeUsedIsRefused(t *testing.T) {
+func TestAuthenticate_UnusableCredentialsAreRefused(t *testing.T) {
 	tests := []struct {
 		name      string
 		machine   machine
@@ -201,7 +201,7 @@ func TestAWayToPayThatCannotBeUsedIsRefused(t *testing.T) {
 	}
 }
 
-func TestAStoredLoginCanLieElsewhere(t *testing.T) {
+func TestAuthenticate_StoredLoginInAnotherFolder(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "login.json")
 	plant(t, path, login(time.Now().Add(time.Hour)))
 	i := isolation.Isolation{Host: hostWith(), Auth: isolation.Auth{Only: claudecell.ModeStoredLogin, LoginPath: path}}
@@ -210,7 +210,7 @@ func TestAStoredLoginCanLieElsewhere(t *testing.T) {
 	}
 }
 
-func TestTheHostsClaudeFolderCanLieElsewhere(t *testing.T) {
+func TestAuthenticate_HostConfigInAnotherFolder(t *testing.T) {
 	dir := t.TempDir()
 	plant(t, filepath.Join(dir, "settings.json"), `{"env":{"ANTHROPIC_API_KEY":"`+planted+`"}}`)
 	i := isolation.Isolation{Host: hostWith("CLAUDE_CONFIG_DIR=" + dir)}

@@ -18,7 +18,7 @@ import (
 	"github.com/drover-agents/drover/isolation"
 )
 
-func TestOnlyTheNeededAWSFilesAreCopied(t *testing.T) {
+func TestAWSFiles_OnlyNeededOnesAreCopied(t *testing.T) {
 	folder := t.TempDir()
 	for name, content := range map[string]string{
 		"config": "[default]", "credentials": "[work]", "sso/cache/a.json": "{}",
@@ -53,7 +53,7 @@ func TestOnlyTheNeededAWSFilesAreCopied(t *testing.T) {
 	}
 }
 
-func TestAWSFilesThatLeadElsewhereAreRefused(t *testing.T) {
+func TestAWSFiles_LinksElsewhereAreRefused(t *testing.T) {
 	outside := filepath.Join(t.TempDir(), "secret")
 	plant(t, outside, "of somebody else")
 	plant(t, filepath.Join(filepath.Dir(outside), "cache", "x.json"), "{}")
@@ -85,14 +85,14 @@ func TestAWSFilesThatLeadElsewhereAreRefused(t *testing.T) {
 	}
 }
 
-func TestAWSFilesMayBeMissing(t *testing.T) {
+func TestAWSFiles_MayBeMissing(t *testing.T) {
 	if err := claudecell.CopyAWS(newHome(t, t.TempDir()), t.TempDir()); err != nil {
 		t.Errorf("an empty folder: %v", err)
 	}
 	checkAuthError(t, claudecell.CopyAWS(newHome(t, t.TempDir()), filepath.Join(t.TempDir(), "missing")), "Isolation.AWSConfigPath")
 }
 
-func TestWhereTheAWSFilesAre(t *testing.T) {
+func TestAWSFiles_Location(t *testing.T) {
 	i := isolation.Isolation{Host: isolation.Host{Home: "/home/ada"}}
 	if got, err := claudecell.AWSFolder(&i); got != filepath.Join("/home/ada", ".aws") || err != nil {
 		t.Errorf("AWSFolder() = %s, %v", got, err)

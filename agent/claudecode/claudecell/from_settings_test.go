@@ -12,7 +12,7 @@ import (
 	"github.com/drover-agents/drover/isolation"
 )
 
-func TestSettingsOfTheCLIsSandboxMeanTheSameHere(t *testing.T) {
+func TestFromSettings_SandboxSettingsMeanTheSame(t *testing.T) {
 	tests := []struct {
 		name     string
 		settings claude.Sandbox
@@ -60,7 +60,7 @@ func TestSettingsOfTheCLIsSandboxMeanTheSameHere(t *testing.T) {
 	}
 }
 
-func TestSettingsOfTheCLIsSandboxAloneAreRefused(t *testing.T) {
+func TestFromSettings_SettingsOnlyForTheCLIAreRefused(t *testing.T) {
 	for name, settings := range map[string]claude.Sandbox{
 		"Ripgrep":          {Ripgrep: &claude.SandboxRipgrep{Command: "rg"}},
 		"DeniedDomains":    {Network: &claude.SandboxNetwork{DeniedDomains: []string{"x"}}},

@@ -21,7 +21,7 @@ func newHome(t *testing.T, parent string) *isolation.Home {
 	return home
 }
 
-func TestAHomeOfTheCLIHasItsPlaces(t *testing.T) {
+func TestHome_Paths(t *testing.T) {
 	home := newHome(t, t.TempDir())
 	for _, test := range []struct{ name, got, want string }{
 		{"ConfigDir", home.ConfigDir(), ".claude"},

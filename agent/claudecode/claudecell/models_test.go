@@ -9,7 +9,7 @@ import (
 	"github.com/drover-agents/drover/isolation"
 )
 
-func TestModelIDsOfBedrock(t *testing.T) {
+func TestModelID_OfBedrock(t *testing.T) {
 	tests := []struct{ name, region, id string }{
 		{"claude-opus-4-6", "", "us.anthropic.claude-opus-4-6-v1"},
 		{"claude-opus-4-5-20251101", "", "us.anthropic.claude-opus-4-5-20251101-v1:0"},
@@ -32,7 +32,7 @@ func TestModelIDsOfBedrock(t *testing.T) {
 	}
 }
 
-func TestModelIDsThatAreNotKnownStayAsTheyAre(t *testing.T) {
+func TestModelID_UnknownIsUnchanged(t *testing.T) {
 	for _, name := range []string{
 		"us.anthropic.claude-opus-4-6-v1", "anthropic.claude-opus-4-6-v1", "global.anthropic.claude-opus-4-6-v1",
 		"claude-of-tomorrow", "opus", "", "arn:aws:bedrock:us-east-1:1:inference-profile/x",
@@ -48,7 +48,7 @@ func TestModelIDsThatAreNotKnownStayAsTheyAre(t *testing.T) {
 	}
 }
 
-func TestModelNamesComeBackWithEveryPrefix(t *testing.T) {
+func TestModelName_EveryPrefixIsRemoved(t *testing.T) {
 	for _, prefix := range []string{"", "us.", "eu.", "apac.", "jp.", "au.", "global.", "us-gov."} {
 		id := prefix + "anthropic.claude-sonnet-4-5-20250929-v1:0"
 		if got := claudecell.ToAnthropicModelName(id); got != "claude-sonnet-4-5-20250929" {
@@ -57,7 +57,7 @@ func TestModelNamesComeBackWithEveryPrefix(t *testing.T) {
 	}
 }
 
-func TestSupportedModelsAreTheCallersOwn(t *testing.T) {
+func TestSupportedModels_ReturnsACopy(t *testing.T) {
 	models := claudecell.SupportedBedrockModels()
 	if got := models[claudecell.DefaultModel]; got != claudecell.DefaultBedrockModel {
 		t.Errorf("the default model has the id %q, want %q", got, claudecell.DefaultBedrockModel)
@@ -73,7 +73,7 @@ func TestSupportedModelsAreTheCallersOwn(t *testing.T) {
 	}
 }
 
-func TestTheDefaultModelFitsTheAuthentication(t *testing.T) {
+func TestDefaultModel_FollowsTheAuthentication(t *testing.T) {
 	tests := []struct {
 		name      string
 		isolation isolation.Isolation

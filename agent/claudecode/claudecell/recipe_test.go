@@ -14,7 +14,7 @@ import (
 	"github.com/drover-agents/drover/isolation"
 )
 
-func TestFactoriesFailFast(t *testing.T) {
+func TestFactory_FailsBeforeTheRun(t *testing.T) {
 	key := []string{"ANTHROPIC_API_KEY=" + planted}
 	bedrock := []string{"CLAUDE_CODE_USE_BEDROCK=1", "AWS_REGION=eu-west-1"}
 	both := append(key, bedrock...)
@@ -68,7 +68,7 @@ func TestFactoriesFailFast(t *testing.T) {
 	}
 }
 
-func TestAFactoryNamesBothWaysToPay(t *testing.T) {
+func TestFactory_ErrorNamesBothCredentials(t *testing.T) {
 	_, err := claudecell.InheritHostAuth(isolation.Isolation{Host: hostWith()})
 	checkAuthError(t, err, "set ANTHROPIC_API_KEY", "or set CLAUDE_CODE_USE_BEDROCK=1 and AWS_REGION")
 }
@@ -80,7 +80,7 @@ func TestFactory_RefusesVariablesThatIsolationDependsOn(t *testing.T) {
 	}
 }
 
-func TestRecipes(t *testing.T) {
+func TestRecipe_Isolation(t *testing.T) {
 	production, err := claudecell.Production(planted)
 	if err != nil {
 		t.Fatal(err)

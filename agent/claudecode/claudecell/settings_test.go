@@ -14,7 +14,7 @@ import (
 	"github.com/drover-agents/drover/isolation"
 )
 
-func TestTheSettingsOfAHome(t *testing.T) {
+func TestSettings_OfAHome(t *testing.T) {
 	type options = claudecell.HomeOptions
 	everything := isolation.Sandbox{
 		WritablePaths: []string{"out", "/srv/cache"}, ReadablePaths: []string{"/srv/data"},
@@ -75,7 +75,7 @@ func checkGolden(t *testing.T, path, got string) {
 	}
 }
 
-func TestAnIsolatedCLIReadsNoSettingsOfTheProject(t *testing.T) {
+func TestSettings_OfTheProjectAreNotReadInACell(t *testing.T) {
 	if diff := cmp.Diff([]string{"user"}, claudecell.SettingSources()); diff != "" {
 		t.Errorf("SettingSources (-want +got):\n%s", diff)
 	}

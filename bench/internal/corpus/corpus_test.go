@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-func TestBlocksAreLinesOfJSON(t *testing.T) {
+func TestBlock_LinesAreJSON(t *testing.T) {
 	for name, b := range map[string]*Block{"text": Text(), "mixed": Mixed(), "big": Big()} {
 		t.Run(name, func(t *testing.T) {
 			lines := bytes.SplitAfter(b.Bytes, []byte("\n"))
@@ -25,7 +25,7 @@ func TestBlocksAreLinesOfJSON(t *testing.T) {
 	}
 }
 
-func TestMixedHasTheStatedShape(t *testing.T) {
+func TestMixed_HasTheStatedShape(t *testing.T) {
 	b := Mixed()
 	got := map[string]int{}
 	for line := range bytes.Lines(b.Bytes) {
@@ -40,7 +40,7 @@ func TestMixedHasTheStatedShape(t *testing.T) {
 	}
 }
 
-func TestVolumeCountsRepeatedLines(t *testing.T) {
+func TestBlock_VolumeCountsRepeatedLines(t *testing.T) {
 	b := Mixed()
 	n := 2*b.Lines() + 7
 	gotBytes, gotText := b.Volume(n)
@@ -65,7 +65,7 @@ func sumText(b *Block, n int) Size {
 	return s
 }
 
-func TestRequestsAreJSON(t *testing.T) {
+func TestRequests_AreJSON(t *testing.T) {
 	for _, template := range []string{Hook, Permission, Initialize, Ready, ListTools, CallTool, Init, Result, Idle} {
 		if line := bytes.ReplaceAll([]byte(template), []byte("#"), []byte("17")); !json.Valid(line) {
 			t.Errorf("not JSON: %s", line)

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-func TestStreamsAreJSONAndDeterministic(t *testing.T) {
+func TestStreams_AreJSONAndDeterministic(t *testing.T) {
 	for name, make := range map[string]func() [][]byte{
 		"text":  func() [][]byte { return Text(50) },
 		"mixed": func() [][]byte { return Mixed(RoundLines + 10) },
@@ -26,7 +26,7 @@ func TestStreamsAreJSONAndDeterministic(t *testing.T) {
 	}
 }
 
-func TestMixedHasTheWrittenShape(t *testing.T) {
+func TestMixed_HasTheDocumentedShape(t *testing.T) {
 	count, size := map[string]int{}, 0
 	for _, line := range Mixed(RoundLines) {
 		var head struct{ Type string }

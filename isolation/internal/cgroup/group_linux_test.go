@@ -161,7 +161,7 @@ func group(t *testing.T, name string, l Limits) *Group {
 	return g
 }
 
-func TestOneGroupIsOutOfProcessesAndAnotherOfTheSameUserWorksOn(t *testing.T) {
+func TestGroup_OutOfProcessesAffectsNoOther(t *testing.T) {
 	narrow := group(t, "narrow", Limits{Processes: 25})
 	wide := group(t, "wide", Limits{Processes: 200})
 	first, second := start(t, "fork"), start(t, "fork")
@@ -185,7 +185,7 @@ func TestOneGroupIsOutOfProcessesAndAnotherOfTheSameUserWorksOn(t *testing.T) {
 	}
 }
 
-func TestTheKernelEndsWhoNeedsMoreMemoryThanItsGroupHas(t *testing.T) {
+func TestGroup_MemoryLimitEndsTheProcess(t *testing.T) {
 	g := group(t, "memory", Limits{Memory: 40 << 20})
 	p, other := start(t, "allocate"), start(t, "allocate")
 	if err := g.Add(p.Process.Pid); err != nil {
@@ -209,7 +209,7 @@ func TestTheKernelEndsWhoNeedsMoreMemoryThanItsGroupHas(t *testing.T) {
 	}
 }
 
-func TestTheTimeOfEndedProcessesIsCounted(t *testing.T) {
+func TestGroup_CountsTheTimeOfEndedProcesses(t *testing.T) {
 	g := group(t, "time", Limits{Memory: 1 << 30})
 	p := start(t, "allocate")
 	if err := g.Add(p.Process.Pid); err != nil {
@@ -226,7 +226,7 @@ func TestTheTimeOfEndedProcessesIsCounted(t *testing.T) {
 	}
 }
 
-func TestAddTakesTheChildrenAlong(t *testing.T) {
+func TestGroup_AddMovesTheChildren(t *testing.T) {
 	g := group(t, "family", Limits{Processes: 100})
 	p := start(t, "family")
 	if got := p.line(); got != "<nil>" {
@@ -244,7 +244,7 @@ func TestAddTakesTheChildrenAlong(t *testing.T) {
 	}
 }
 
-func TestAddingAnEndedProcessIsNoError(t *testing.T) {
+func TestGroup_AddOfAnEndedProcessIsNoError(t *testing.T) {
 	g := group(t, "ended", Limits{Processes: 100})
 	p := start(t, "exit")
 	_ = p.in.Close()
@@ -254,7 +254,7 @@ func TestAddingAnEndedProcessIsNoError(t *testing.T) {
 	}
 }
 
-func TestAGroupInUseIsNotRemoved(t *testing.T) {
+func TestGroup_InUseIsNotRemoved(t *testing.T) {
 	g := group(t, "used", Limits{Processes: 100})
 	p := start(t, "exit")
 	if err := g.Add(p.Process.Pid); err != nil {
@@ -266,7 +266,7 @@ func TestAGroupInUseIsNotRemoved(t *testing.T) {
 	}
 }
 
-func TestSweepRemovesWhatACrashedProgramLeft(t *testing.T) {
+func TestSweep_RemovesGroupsOfACrashedProgram(t *testing.T) {
 	mine := group(t, "mine", Limits{Processes: 100})
 	cmd := ordinary(t, "leave")
 	cmd.SysProcAttr = nil // who may make groups
@@ -298,7 +298,7 @@ func TestSweepRemovesWhatACrashedProgramLeft(t *testing.T) {
 	}
 }
 
-func TestAnOrdinaryUserIsToldWhy(t *testing.T) {
+func TestNew_ErrorOfAnOrdinaryUserHasTheReason(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("needs root to become an ordinary user")
 	}
@@ -308,7 +308,7 @@ func TestAnOrdinaryUserIsToldWhy(t *testing.T) {
 	}
 }
 
-func TestNewRefusesNamesAndLimitsThatAreNone(t *testing.T) {
+func TestNew_RefusesInvalidNamesAndLimits(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		limits Limits

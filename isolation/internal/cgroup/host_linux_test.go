@@ -132,7 +132,7 @@ func (f *fake) groups(t *testing.T) map[string]string {
 
 const unified = "30 20 0:26 / SYS rw shared:4 - cgroup2 cgroup2 rw,nsdelegate\n"
 
-func TestWhereAGroupOfVersion2IsMade(t *testing.T) {
+func TestGroupV2_Location(t *testing.T) {
 	limits := Limits{Memory: 1 << 20, Processes: 9}
 	const set = "memory 1048576 swap 0 pids 9"
 	cases := []struct {
@@ -218,7 +218,7 @@ func TestWhereAGroupOfVersion2IsMade(t *testing.T) {
 	}
 }
 
-func TestWhatAGroupOfVersion2Counts(t *testing.T) {
+func TestGroupV2_Counts(t *testing.T) {
 	f, h := newFake(t, "0::/\n", unified)
 	f.v2(t, "", "memory pids", "memory pids")
 	g, err := h.newGroup("run", Limits{Memory: 1 << 20, Processes: 9})
@@ -242,7 +242,7 @@ func TestWhatAGroupOfVersion2Counts(t *testing.T) {
 	}
 }
 
-func TestTheHierarchiesOfThisProcess(t *testing.T) {
+func TestHierarchies_OfThisProcess(t *testing.T) {
 	cases := []struct {
 		name, groups, mounts string
 		want                 map[string]string
@@ -278,7 +278,7 @@ func TestTheHierarchiesOfThisProcess(t *testing.T) {
 	}
 }
 
-func TestSweepTakesOnlyWhatSurelyIsOursAndLeft(t *testing.T) {
+func TestSweep_RemovesOnlyOurAbandonedGroups(t *testing.T) {
 	f, h := newFake(t, "0::/app/me\n", unified)
 	f.v2(t, "app/me", "pids", "pids")
 	f.put(t, "proc/21/stat", stat(500))
@@ -322,7 +322,7 @@ func TestSweepTakesOnlyWhatSurelyIsOursAndLeft(t *testing.T) {
 }
 
 // In the /proc of another PID namespace the processes have other numbers.
-func TestSweep_ForeignProcSaysNothingOfOwners(t *testing.T) {
+func TestSweep_ForeignProcIsNoEvidenceOfOwners(t *testing.T) {
 	f, h := newFake(t, "0::/app/me\n", unified)
 	f.v2(t, "app/me", "pids", "pids")
 	me, err := h.self()
@@ -339,7 +339,7 @@ func TestSweep_ForeignProcSaysNothingOfOwners(t *testing.T) {
 	}
 }
 
-func TestTheNameOfAGroupTellsItsOwner(t *testing.T) {
+func TestOwner_IsInTheNameOfAGroup(t *testing.T) {
 	want := owner{4026531836, 12, 345}
 	if got, ok := ownerOf(want.prefix() + "run-7_a"); !ok || got != want {
 		t.Errorf("got %+v, %v, want %+v", got, ok, want)

@@ -224,7 +224,7 @@ func raw(number uintptr, args ...uintptr) error {
 }
 
 // What a hostile program tries from inside fails, each attempt in the way that was meant.
-func TestACellHoldsEveryAttempt(t *testing.T) {
+func TestCell_BlocksEveryAttempt(t *testing.T) {
 	requireCells(t)
 	dir := t.TempDir()
 	file := filepath.Join(dir, "secret")
@@ -273,7 +273,7 @@ func listenOnHost(t *testing.T, network, address string) string {
 }
 
 // What bubblewrap was started with is readable inside, and says nothing of the host.
-func TestACellSeesNothingOfItsLauncher(t *testing.T) {
+func TestCell_SeesNothingOfItsLauncher(t *testing.T) {
 	requireCells(t)
 	t.Setenv("JAIL_TEST_SECRET", "secret-of-the-host")
 	s := shellSpec(`cat /proc/1/environ /proc/1/cmdline /proc/self/cmdline | tr '\0' ' '; echo; echo ENVIRONMENT; ls /proc | grep -c '^[0-9]'; env; ls -l /proc/self/fd`)
@@ -296,7 +296,7 @@ func TestACellSeesNothingOfItsLauncher(t *testing.T) {
 }
 
 // The program has no capabilities, gains none, and is filtered.
-func TestACellHasNoPrivileges(t *testing.T) {
+func TestCell_HasNoPrivileges(t *testing.T) {
 	requireCells(t)
 	const none = "0000000000000000"
 	want := map[string]string{
@@ -316,7 +316,7 @@ func TestACellHasNoPrivileges(t *testing.T) {
 }
 
 // A program for another set of system calls gets nowhere.
-func TestACellRefusesForeignSystemCalls(t *testing.T) {
+func TestCell_RefusesForeignSystemCalls(t *testing.T) {
 	requireCells(t)
 	if runtime.GOARCH != "amd64" {
 		t.Skip("only amd64 has a second set of calls: run there")

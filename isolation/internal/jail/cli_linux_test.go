@@ -106,7 +106,7 @@ func ask(t *testing.T, opts *claude.Options) string {
 
 // The real CLI works in a cell: it calls the model over the listener that was handed out, runs a
 // shell and writes into its workspace.
-func TestTheRealCLIWorksInACell(t *testing.T) {
+func TestCLI_WorksInACell(t *testing.T) {
 	for name, c := range map[string]struct {
 		listen string
 		env    map[string]string
@@ -138,7 +138,7 @@ func TestTheRealCLIWorksInACell(t *testing.T) {
 
 // In the relaxed profile the CLI's own sandbox around Bash works: it writes the workspace, and does
 // not reach the cell's endpoint.
-func TestTheRealCLIsOwnSandboxWorksInARelaxedCell(t *testing.T) {
+func TestCLI_OwnSandboxWorksInARelaxedCell(t *testing.T) {
 	requireCells(t)
 	if _, err := exec.LookPath("socat"); err != nil {
 		t.Skip("the CLI's sandbox needs socat: install it")

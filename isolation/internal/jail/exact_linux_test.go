@@ -26,8 +26,8 @@ var golden embed.FS
 // The command line of the jail, word by word: bubblewrap's own, and the arguments that it reads from a file. A
 // change of it is a change of the isolation.
 //
-//	go test ./isolation/internal/jail -run TestACell_CommandLineIsExact -update    as root and as an ordinary user
-func TestACell_CommandLineIsExact(t *testing.T) {
+//	go test ./isolation/internal/jail -run TestCell_CommandLineIsExact -update    as root and as an ordinary user
+func TestCell_CommandLineIsExact(t *testing.T) {
 	requireCells(t)
 	bwrap, dir := newShim(t), tree(t, map[string]string{"work/kept/file": "", "read/file": ""})
 	bwrap.set(t, shimDump, "")
@@ -88,7 +88,7 @@ func compareGolden(t *testing.T, name, got string) {
 
 // User namespaces are closed by two layers, and each holds without the other: the filter refuses the calls, and
 // bubblewrap leaves no namespace to make.
-func TestACell_EachLayerAloneRefusesUserNamespaces(t *testing.T) {
+func TestCell_EachLayerAloneRefusesUserNamespaces(t *testing.T) {
 	requireCells(t)
 	for drop, want := range map[string]string{
 		"--seccomp 1":        "No space left on device",
@@ -105,7 +105,7 @@ func TestACell_EachLayerAloneRefusesUserNamespaces(t *testing.T) {
 }
 
 // The time zone has a name inside if it has one outside.
-func TestACell_TimeZoneIsALinkAsOnTheHost(t *testing.T) {
+func TestCell_TimeZoneIsALinkAsOnTheHost(t *testing.T) {
 	requireCells(t)
 	want, err := os.Readlink("/etc/localtime")
 	if err != nil || !strings.HasPrefix(filepath.Join("/etc", want), "/usr/") && !strings.HasPrefix(want, "/usr/") {

@@ -30,7 +30,7 @@ func emptyFiles() {
 	}
 }
 
-func TestTheTemporaryFolders_NumberOfFilesIsBounded(t *testing.T) {
+func TestLimits_FilesOfTemporaryFoldersAreBounded(t *testing.T) {
 	requireCells(t)
 	s := roleSpec(t, "empty files", "/tmp", "/dev/shm")
 	s.TempBytes, s.SharedBytes = 6<<20, 1<<20

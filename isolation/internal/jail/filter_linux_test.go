@@ -15,7 +15,7 @@ const allowed, killed = unix.SECCOMP_RET_ALLOW, unix.SECCOMP_RET_KILL_PROCESS
 
 func errno(e unix.Errno) uint32 { return unix.SECCOMP_RET_ERRNO | uint32(e) }
 
-func TestTheFilterDecides(t *testing.T) {
+func TestFilter_Decides(t *testing.T) {
 	cases := []struct {
 		name           string
 		call           uint32
@@ -73,7 +73,7 @@ func TestTheFilterDecides(t *testing.T) {
 	}
 }
 
-func TestTheFilterForTheHostsNetworkLetsOnlyTCPThrough(t *testing.T) {
+func TestSharedNetworkFilter_AllowsOnlyTCP(t *testing.T) {
 	const stream, tcp, mptcp, sctp = unix.SOCK_STREAM, unix.IPPROTO_TCP, 262, unix.IPPROTO_SCTP
 	fast := uint64(unix.MSG_FASTOPEN)
 	cases := []struct {
@@ -114,7 +114,7 @@ func TestTheFilterForTheHostsNetworkLetsOnlyTCPThrough(t *testing.T) {
 }
 
 // Each call is in one rule only: a second one would never be looked at.
-func TestNoCallIsInTwoRules(t *testing.T) {
+func TestFilter_NoCallIsInTwoRules(t *testing.T) {
 	for name, all := range map[string][]rule{"cell": rules(false), "shared network": sharedNetworkRules()} {
 		seen := map[uint32]bool{}
 		for _, r := range all {

@@ -17,7 +17,7 @@ import (
 
 // What a guarded program starts cannot open its memory, its descriptors or its environment, and is not
 // guarded itself. Without the guard it can.
-func TestACellGuardsItsProgram(t *testing.T) {
+func TestCell_GuardsItsProgram(t *testing.T) {
 	requireCells(t)
 	if !jail.Guardable("/bin/sh") {
 		t.Skip("the shell does not use the loader of glibc: run where it does")

@@ -48,8 +48,8 @@ var sourceFlags = map[string][]string{
 // The committed helpers are what the source gives. With the recorded version of the compiler every
 // byte is; with another one what it builds must work as well. To build them again:
 //
-//	go test ./isolation/internal/jail -run TestTheHelperIsBuiltFromItsSource -update
-func TestTheHelperIsBuiltFromItsSource(t *testing.T) {
+//	go test ./isolation/internal/jail -run TestHelperFile_IsBuiltFromItsSource -update
+func TestHelperFile_IsBuiltFromItsSource(t *testing.T) {
 	for arch, name := range compilers {
 		t.Run(arch, func(t *testing.T) {
 			compiler := findCompiler(t, arch, name)
@@ -115,7 +115,7 @@ func compareHelper(t *testing.T, name, arch, built, version string) {
 }
 
 // The helper works by itself, without bubblewrap, as the committed file too.
-func TestTheHelperLaunches(t *testing.T) {
+func TestHelper_Launches(t *testing.T) {
 	helper, err := HelperFile()
 	if err != nil {
 		t.Fatal(err)
@@ -300,7 +300,7 @@ func testHelperMounts(t *testing.T, path string) {
 	}
 }
 
-func TestAHandoffTellsWhatFailed(t *testing.T) {
+func TestHandoff_ReportsTheFailure(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "helper")
 	if err := os.WriteFile(path, helperELF, 0o755); err != nil {
 		t.Fatal(err)
@@ -330,7 +330,7 @@ func TestAHandoffTellsWhatFailed(t *testing.T) {
 
 // The first process of a PID namespace passes the status of its program on, and the end of the host's pipe
 // ends the namespace by itself: no death signal is set here.
-func TestTheHelperStaysAsTheFirstProcess(t *testing.T) {
+func TestHelperFile_StaysAsTheFirstProcess(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "helper")
 	if err := os.WriteFile(path, helperELF, 0o755); err != nil {
 		t.Fatal(err)

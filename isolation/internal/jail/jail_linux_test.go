@@ -40,11 +40,10 @@ func TestMain(m *testing.M) {
 }
 
 // Everything that can differ is tried again as an ordinary user.
-func TestAsAnOrdinaryUser(t *testing.T) {
+func TestJail_AsOrdinaryUser(t *testing.T) {
 	requireCells(t)
 	testkit.RerunAsUser(t, claudetest.CLI(t).Path,
-		"^(TestACell|TestAHandoff|TestASandbox|TestKill|TestListeners|TestMany|TestMounts|TestNothing|TestOne|TestTwoCells|"+
-			"TestThe(RealCLI|HelperLaunches|Program|Limits|Temporary|User))")
+		"^Test(CLI|Cell|Handoff|Helper|Kill|Limits|Mounts)_")
 }
 
 func requireCells(t testing.TB) {

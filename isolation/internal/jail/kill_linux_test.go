@@ -74,7 +74,7 @@ func host() {
 }
 
 // Whatever is killed, nothing of the cell remains.
-func TestKillLeavesNothing(t *testing.T) {
+func TestKill_LeavesNothing(t *testing.T) {
 	requireCells(t)
 	for name, kill := range map[string]func(cell *jail.Cell, bwrap, init int) error{
 		"the cell":         func(cell *jail.Cell, _, _ int) error { return cell.Kill() },
@@ -110,7 +110,7 @@ func TestKillLeavesNothing(t *testing.T) {
 }
 
 // The death of the host program, even by SIGKILL, ends the cell.
-func TestKillOfTheHostLeavesNothing(t *testing.T) {
+func TestKill_OfTheHostLeavesNothing(t *testing.T) {
 	requireCells(t)
 	marker := "marker-" + rand.Text()
 	cmd := exec.Command("/proc/self/exe", marker)
@@ -138,7 +138,7 @@ func TestKillOfTheHostLeavesNothing(t *testing.T) {
 }
 
 // A program that ends takes with it what it left behind.
-func TestTheProgramsEndEndsTheCell(t *testing.T) {
+func TestCell_EndsWithItsProgram(t *testing.T) {
 	requireCells(t)
 	marker := "marker-" + rand.Text()
 	cell := startCell(t, roleSpec(t, "fork", marker))
@@ -170,7 +170,7 @@ func earlyHost() {
 
 // To bubblewrap the death of the host is the same as its permission to go on. The helper sees that nobody
 // is there any more, and the program does not run outside of everybody's control.
-func TestAProgramWhoseHostIsGoneDoesNotBegin(t *testing.T) {
+func TestStart_ProgramDoesNotBeginWithoutItsHost(t *testing.T) {
 	requireCells(t)
 	marker, work := "marker-"+rand.Text(), t.TempDir()
 	cmd := exec.Command("/proc/self/exe", marker)

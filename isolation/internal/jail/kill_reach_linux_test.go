@@ -153,7 +153,7 @@ func takeOver() {
 }
 
 // An agent that goes for the first process of its cell does not outlive the host program.
-func TestKillOfTheHostEndsACellThatAttacksItsFirstProcess(t *testing.T) {
+func TestKill_OfTheHostEndsACellThatAttacksItsInit(t *testing.T) {
 	requireCells(t)
 	for range testkit.Size(3, 50) {
 		marker := "marker-" + rand.Text()

@@ -57,7 +57,7 @@ func exhaust() {
 }
 
 // One cell uses up its processes; another one of the same user works on.
-func TestOneCellsProcessesAreNotAnothers(t *testing.T) {
+func TestLimits_ProcessesAreCountedPerCell(t *testing.T) {
 	requireCells(t)
 	limits := jail.Limits{Processes: 40}
 	greedy := roleSpec(t, "exhaust")
@@ -74,7 +74,7 @@ func TestOneCellsProcessesAreNotAnothers(t *testing.T) {
 	}
 }
 
-func TestTheLimitsAreThoseOfTheProgram(t *testing.T) {
+func TestLimits_AreThoseOfTheProgram(t *testing.T) {
 	requireCells(t)
 	s := shellSpec("ulimit -Hu; ulimit -Hv; ulimit -Hf; ulimit -Ht; ulimit -Hn; ulimit -Hc; ulimit -n")
 	s.Path = "/bin/bash"
@@ -85,7 +85,7 @@ func TestTheLimitsAreThoseOfTheProgram(t *testing.T) {
 	}
 }
 
-func TestTheTemporaryFoldersAreSized(t *testing.T) {
+func TestLimits_TemporaryFoldersAreSized(t *testing.T) {
 	requireCells(t)
 	s := shellSpec(`for f in /tmp/x /dev/shm/x; do head -c 10000000 /dev/zero > $f 2>/dev/null || stat -c %s $f; done
 		df --output=size -B1 /tmp /dev/shm | tail -2`)
@@ -98,7 +98,7 @@ func TestTheTemporaryFoldersAreSized(t *testing.T) {
 }
 
 // Listeners work from inside to outside, and only there: the host's own port of that number is free.
-func TestListenersAreHandedOut(t *testing.T) {
+func TestCell_ListenersAreHandedOut(t *testing.T) {
 	requireCells(t)
 	s := roleSpec(t, "dial", "tcp", "127.0.0.2:8081")
 	s.Listen = []netip.AddrPort{netip.MustParseAddrPort("127.0.0.1:8080"), netip.MustParseAddrPort("127.0.0.2:8081")}
@@ -124,7 +124,7 @@ func TestListenersAreHandedOut(t *testing.T) {
 }
 
 // Many cells at once do not get into each other's way, and leave neither descriptors nor threads.
-func TestManyCellsAtOnce(t *testing.T) {
+func TestCell_ManyAtOnce(t *testing.T) {
 	requireCells(t)
 	dir := t.TempDir()
 	files := countEntries(t, "/proc/self/fd")
@@ -164,7 +164,7 @@ func countEntries(t *testing.T, dir string) int {
 	return len(entries)
 }
 
-func TestTwoCellsUseTheSameAddress(t *testing.T) {
+func TestCell_TwoUseTheSameAddress(t *testing.T) {
 	requireCells(t)
 	for range 2 {
 		s := roleSpec(t, "listen", "127.0.0.1:8080")
@@ -176,7 +176,7 @@ func TestTwoCellsUseTheSameAddress(t *testing.T) {
 }
 
 // In the relaxed profile bubblewrap works inside; in the strict one it does not.
-func TestASandboxInside(t *testing.T) {
+func TestCell_SandboxInside(t *testing.T) {
 	requireCells(t)
 	for nested, want := range map[bool]string{true: "0", false: "1"} {
 		s := shellSpec("/usr/bin/bwrap --unshare-all --ro-bind / / --proc /proc --dev /dev /bin/true 2>/dev/null; echo $?")
@@ -187,7 +187,7 @@ func TestASandboxInside(t *testing.T) {
 	}
 }
 
-func TestTheUserInsideHasAName(t *testing.T) {
+func TestCell_UserInsideHasAName(t *testing.T) {
 	requireCells(t)
 	s := shellSpec("id -un; id -gn; getent passwd 1000; cat /etc/hosts; hostname 2>/dev/null || cat /proc/sys/kernel/hostname")
 	s.Files = []jail.File{{Path: "/etc/hosts", Data: []byte("127.0.0.9 own\n")}}
@@ -217,7 +217,7 @@ func hoard() {
 
 // The kernel counts queued signals, and with them timers, for all that a user runs. A cell does not get
 // them all.
-func TestACellLeavesTimersToOthers(t *testing.T) {
+func TestCell_LeavesTimersToOthers(t *testing.T) {
 	requireCells(t)
 	got, err := strconv.Atoi(output(t, roleSpec(t, "hoard")))
 	if err != nil || got > 1024 || got < 500 {

@@ -42,7 +42,7 @@ func tree(t *testing.T, files map[string]string) string {
 	return dir
 }
 
-func TestMountsShowWhatTheySay(t *testing.T) {
+func TestMounts_ShowTheirSources(t *testing.T) {
 	requireCells(t)
 	private := tree(t, map[string]string{"work/a": "A", "work/kept/b": "B", "read/c": "C", "program": "P"})
 	work, readable := filepath.Join(private, "work"), filepath.Join(private, "read")
@@ -69,7 +69,7 @@ func TestMountsShowWhatTheySay(t *testing.T) {
 
 // A workspace of somebody else keeps its owner, and so does what the cell makes there. Files that a
 // third one owns stay his.
-func TestRootsCellWritesAsTheOwner(t *testing.T) {
+func TestRootCell_WritesAsTheOwner(t *testing.T) {
 	requireCells(t)
 	if os.Geteuid() != 0 {
 		t.Skip("owners differ only where root starts cells: run as root")
@@ -97,7 +97,7 @@ func TestRootsCellWritesAsTheOwner(t *testing.T) {
 }
 
 // The host user of a cell that root starts is never root.
-func TestRootsCellIsNeverRoot(t *testing.T) {
+func TestRootCell_IsNeverRoot(t *testing.T) {
 	requireCells(t)
 	if os.Geteuid() != 0 {
 		t.Skip("this is not root already: run as root")
@@ -119,7 +119,7 @@ func TestRootsCellIsNeverRoot(t *testing.T) {
 	}
 }
 
-func TestMountsTakeSockets(t *testing.T) {
+func TestMounts_TakeSockets(t *testing.T) {
 	requireCells(t)
 	dir := t.TempDir()
 	path := filepath.Join(dir, "s")
@@ -145,7 +145,7 @@ func TestMountsTakeSockets(t *testing.T) {
 }
 
 // Nothing stays mounted on the host, whether a cell ends well, is killed, or never comes to run.
-func TestNothingStaysMounted(t *testing.T) {
+func TestMounts_NothingStaysMounted(t *testing.T) {
 	requireCells(t)
 	mounts := func() string {
 		info, err := os.ReadFile("/proc/self/mountinfo")
@@ -182,12 +182,12 @@ func TestNothingStaysMounted(t *testing.T) {
 
 // On most machines mounts are shared: what one namespace mounts shows up in others. That is tried in a
 // namespace that the test makes.
-func TestNothingStaysMountedWhereMountsAreShared(t *testing.T) {
+func TestMounts_NothingStaysInASharedNamespace(t *testing.T) {
 	requireCells(t)
 	if os.Geteuid() != 0 {
 		t.Skip("needs root for mounts of its own: run as root")
 	}
-	shared := "mount --make-rshared / && exec /proc/self/fd/3 -test.run '^TestNothingStaysMounted$'"
+	shared := "mount --make-rshared / && exec /proc/self/fd/3 -test.run '^TestMounts_NothingStaysMounted$'"
 	cmd := exec.Command("unshare", "--mount", "--propagation", "private", "/bin/sh", "-c", shared)
 	self, err := os.Open("/proc/self/exe")
 	if err != nil {
@@ -203,7 +203,7 @@ func TestNothingStaysMountedWhereMountsAreShared(t *testing.T) {
 
 // A file system that cannot be id-mapped is an error that names it, unless the mount is read-only and
 // for everybody.
-func TestRootsCellNeedsMappableFileSystems(t *testing.T) {
+func TestRootCell_NeedsMappableFileSystems(t *testing.T) {
 	requireCells(t)
 	if os.Geteuid() != 0 {
 		t.Skip("an ordinary user needs no id-mapped mounts: run as root")
@@ -225,7 +225,7 @@ func TestRootsCellNeedsMappableFileSystems(t *testing.T) {
 	}
 }
 
-func TestStartStopsWithItsContext(t *testing.T) {
+func TestStart_StopsWithItsContext(t *testing.T) {
 	requireCells(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	s := jail.Spec{Path: "/bin/true", Confine: func([]int) error { cancel(); return ctx.Err() }}

@@ -134,7 +134,7 @@ func TestMounts_ExchangedMountPointIsNeverAnother(t *testing.T) {
 func TestMounts_WithoutBindFDADifferenceEndsTheStart(t *testing.T) {
 	requireCells(t)
 	if os.Geteuid() == 0 {
-		t.Skip("root makes the mounts without bubblewrap; TestAsAnOrdinaryUser runs this")
+		t.Skip("root makes the mounts without bubblewrap; TestJail_AsOrdinaryUser runs this")
 	}
 	for _, byHandle := range []bool{false, true} {
 		t.Run(fmt.Sprintf("by handle %v", byHandle), func(t *testing.T) {

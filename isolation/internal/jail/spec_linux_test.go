@@ -21,7 +21,7 @@ import (
 	"github.com/drover-agents/drover/internal/testkit"
 )
 
-func TestSpecsThatAreRefused(t *testing.T) {
+func TestSpec_InvalidIsRefused(t *testing.T) {
 	work := t.TempDir()
 	if err := os.Symlink("/etc", filepath.Join(work, "link")); err != nil {
 		t.Fatal(err)
@@ -67,7 +67,7 @@ func TestSpecsThatAreRefused(t *testing.T) {
 }
 
 // User namespaces are closed twice, by bubblewrap and by the filter; only Nested opens them.
-func TestNestedAloneAllowsUserNamespaces(t *testing.T) {
+func TestSpec_OnlyNestedAllowsUserNamespaces(t *testing.T) {
 	for _, nested := range []bool{false, true} {
 		args := Spec{Dir: "/", Nested: nested}.arguments(nil, 3, nil)
 		if got, want := slices.Contains(args, "--disable-userns"), !nested; got != want {
@@ -78,7 +78,7 @@ func TestNestedAloneAllowsUserNamespaces(t *testing.T) {
 
 // Whatever ids exist and whichever two change places: every id is mapped once, and only those two
 // to another.
-func TestSwappedIDsAreAPermutation(t *testing.T) {
+func TestSwapped_IsAPermutation(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		first := rapid.IntRange(0, 5).Draw(t, "first")
 		count := rapid.IntRange(1, 30).Draw(t, "count")
@@ -112,7 +112,7 @@ func TestSwappedIDsAreAPermutation(t *testing.T) {
 	})
 }
 
-func TestTheMapOfAWholeMachine(t *testing.T) {
+func TestSwapped_MapOfAWholeMachine(t *testing.T) {
 	got := swapped([]idRange{{0, 4294967295}}, 0, 65534)
 	want := []syscall.SysProcIDMap{
 		{ContainerID: 0, HostID: 65534, Size: 1},
@@ -126,7 +126,7 @@ func TestTheMapOfAWholeMachine(t *testing.T) {
 }
 
 // Where a cell cannot be had, the answer says why and what to do, and nothing weaker is started.
-func TestSupportedSaysWhatToDo(t *testing.T) {
+func TestSupported_ErrorHasTheNextStep(t *testing.T) {
 	dir := testkit.SharedFolder(t)
 	for name, c := range map[string]struct{ says, reason, fix string }{
 		"user namespaces are forbidden":  {"bwrap: No permissions to create new namespace", "No permissions", "allow user namespaces"},
@@ -161,7 +161,7 @@ func TestSupportedSaysWhatToDo(t *testing.T) {
 	}
 }
 
-func TestOtherSystemsSayWhatHolds(t *testing.T) {
+func TestUnsupportedOn_NamesTheAlternative(t *testing.T) {
 	for system, want := range map[string]string{
 		"linux": "not built for riscv64", "darwin": "the CLI's own sandbox", "windows": "private environment",
 	} {

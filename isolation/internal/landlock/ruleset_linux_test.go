@@ -137,7 +137,7 @@ func free(t *testing.T) string {
 	return fmt.Sprint(port(t, address))
 }
 
-func TestRuleset_RestrictsWhatEnforcedSays(t *testing.T) {
+func TestRuleset_RestrictsAsEnforcedStates(t *testing.T) {
 	for _, kernel := range []struct {
 		name  string
 		knows func(rights) bool
@@ -200,7 +200,7 @@ func compare(t *testing.T, s stage, ruleset *os.File, all []trial) []outcome {
 	return found
 }
 
-func TestTheEmptyRulesetAllowsNothing(t *testing.T) {
+func TestRuleset_EmptyAllowsNothing(t *testing.T) {
 	s := newStage(t)
 	ruleset, _ := open(t, Ruleset{ReadOnly: append(libraries(), s.self)}, supported) // else nothing could be run to try it
 	got := s.try(t, ruleset, []string{"read /etc/passwd", "list /", "write /dev/null", "tcp " + serve(t, "tcp", "127.0.0.1:0")})
@@ -209,7 +209,7 @@ func TestTheEmptyRulesetAllowsNothing(t *testing.T) {
 	}
 }
 
-func TestEveryPortCanBeListenedOnIfAsked(t *testing.T) {
+func TestRuleset_ListenAnywhereAllowsEveryPort(t *testing.T) {
 	s := newStage(t)
 	ruleset, enforced := open(t, Ruleset{ReadOnly: append(system(), s.self), BindAnyTCP: true}, supported)
 	got := s.try(t, ruleset, []string{"listen 127.0.0.1:" + free(t), "tcp " + serve(t, "tcp", "127.0.0.1:0")})
@@ -221,7 +221,7 @@ func TestEveryPortCanBeListenedOnIfAsked(t *testing.T) {
 	}
 }
 
-func TestOpenRestrictsNobody(t *testing.T) {
+func TestOpen_RestrictsNoProcess(t *testing.T) {
 	s := newStage(t)
 	open(t, Ruleset{}, supported)
 	if _, err := os.ReadFile(s.file(t, "f")); err != nil {
@@ -229,7 +229,7 @@ func TestOpenRestrictsNobody(t *testing.T) {
 	}
 }
 
-func TestWhatIsSaidOfThisKernel(t *testing.T) {
+func TestEnforced_DescribesThisKernel(t *testing.T) {
 	if ABI() == 0 {
 		t.Skip("this kernel has no Landlock")
 	}
@@ -254,7 +254,7 @@ func TestWhatIsSaidOfThisKernel(t *testing.T) {
 	}
 }
 
-func TestOpenRefusesWhatCannotBeMeant(t *testing.T) {
+func TestOpen_InvalidPathsAreRefused(t *testing.T) {
 	if ABI() == 0 {
 		t.Skip("this kernel has no Landlock")
 	}
@@ -275,7 +275,7 @@ func TestOpenRefusesWhatCannotBeMeant(t *testing.T) {
 	}
 }
 
-func TestAMissingLandlockIsSaid(t *testing.T) {
+func TestOpen_MissingLandlockIsReported(t *testing.T) {
 	for reason, want := range map[error]string{
 		unix.ENOSYS: "older than 5.13", unix.EOPNOTSUPP: "left out when the kernel started", unix.EPERM: "operation not permitted",
 	} {
@@ -286,13 +286,13 @@ func TestAMissingLandlockIsSaid(t *testing.T) {
 	}
 }
 
-func TestAsAnOrdinaryUser(t *testing.T) {
-	testkit.RerunAsUser(t, claudetest.CLI(t).Path, "^(TestTheRealCLI|TestRuleset_|TestTheEmpty)")
+func TestLandlock_AsOrdinaryUser(t *testing.T) {
+	testkit.RerunAsUser(t, claudetest.CLI(t).Path, "^Test(CLI|Ruleset)_(Runs|Restricts|Empty)")
 }
 
-func TestTheRealCLI_RunsUnderARulesetAndStaysThere(t *testing.T) {
+func TestCLI_RunsUnderARulesetAndStaysThere(t *testing.T) {
 	if os.Getuid() == 0 {
-		t.Skip("rulesets are not for root; TestAsAnOrdinaryUser runs this")
+		t.Skip("rulesets are not for root; TestLandlock_AsOrdinaryUser runs this")
 	}
 	s := newStage(t)
 	secret, forbidden := s.file(t, "secret"), filepath.Join(s.dir, "written")

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-func TestBeginDoesNotWaitForTheCount(t *testing.T) {
+func TestBegin_DoesNotWaitForTheCount(t *testing.T) {
 	root := t.TempDir()
 	for n := range 2000 {
 		if err := os.WriteFile(filepath.Join(root, strconv.Itoa(n)), nil, 0o600); err != nil {

@@ -9,7 +9,7 @@ import (
 
 // The cell chooses the names of its files. They neither act on a terminal, nor add lines to a message,
 // nor fill it.
-func TestABreachShowsNamesOfStrangersSafely(t *testing.T) {
+func TestBreach_ShowsForeignNamesSafely(t *testing.T) {
 	for _, what := range []What{Bytes, Files, FreeSpace} {
 		plain := Breach{What: what, Path: "/work/file"}.Error()
 		hostile := Breach{What: what, Path: "/work/\x1b[2Jé\n  next: run this\u202e/" + strings.Repeat("é/", 1<<20) + "file"}.Error()

@@ -62,7 +62,7 @@ func count(t testing.TB, paths ...string) Measure {
 	return m
 }
 
-func TestCountAgreesWithANaiveWalkHoweverOftenItPauses(t *testing.T) {
+func TestCount_AgreesWithANaiveWalk(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		root, err := os.MkdirTemp(t.TempDir(), "")
 		if err != nil {
@@ -134,7 +134,7 @@ func write(t testing.TB, path string, bytes int) string {
 	return path
 }
 
-func TestWhatCounts(t *testing.T) {
+func TestCount_Sizes(t *testing.T) {
 	outside := t.TempDir()
 	write(t, filepath.Join(outside, "large"), 1<<20)
 	cases := []struct {
@@ -166,7 +166,7 @@ func TestWhatCounts(t *testing.T) {
 	}
 }
 
-func TestTheDepthOfATreeHidesNothing(t *testing.T) {
+func TestCount_DeepTreeIsCountedWhole(t *testing.T) {
 	root, depth := t.TempDir(), 600
 	name := strings.Repeat("deep", 10)
 	fd, err := unix.Open(root, unix.O_DIRECTORY, 0)
@@ -218,7 +218,7 @@ func descriptors(t testing.TB) int {
 	return len(entries)
 }
 
-func TestAFolderMovedDuringTheWalkIsGivenUpNotFollowed(t *testing.T) {
+func TestCount_MovedFolderIsNotFollowed(t *testing.T) {
 	root, other := t.TempDir(), t.TempDir()
 	deep := root
 	for range keepOpen + 20 {
@@ -243,7 +243,7 @@ func TestAFolderMovedDuringTheWalkIsGivenUpNotFollowed(t *testing.T) {
 	}
 }
 
-func TestALinkPutInThePlaceOfAFolderLeadsNowhere(t *testing.T) {
+func TestCount_LinkInPlaceOfAFolderIsNotFollowed(t *testing.T) {
 	root, outside := t.TempDir(), t.TempDir()
 	write(t, filepath.Join(outside, "file"), 1<<20)
 	folder := filepath.Join(root, "folder")
@@ -263,7 +263,7 @@ func TestALinkPutInThePlaceOfAFolderLeadsNowhere(t *testing.T) {
 	}
 }
 
-func TestFilesMayComeAndGoDuringTheWalk(t *testing.T) {
+func TestCount_FilesMayComeAndGo(t *testing.T) {
 	root := t.TempDir()
 	write(t, filepath.Join(root, "stays", "large"), 1<<20)
 	stop := make(chan struct{})
@@ -297,9 +297,9 @@ func TestFilesMayComeAndGoDuringTheWalk(t *testing.T) {
 	wg.Wait()
 }
 
-func TestAnUnreadableFolderIsSaid(t *testing.T) {
+func TestCount_UnreadableFolderIsReported(t *testing.T) {
 	if os.Getuid() == 0 {
-		t.Skip("root can read every folder; TestAsAnOrdinaryUser runs this")
+		t.Skip("root can read every folder; TestWatchdog_AsOrdinaryUser runs this")
 	}
 	root := t.TempDir()
 	write(t, filepath.Join(root, "closed", "file"), 1<<20)
@@ -315,18 +315,18 @@ func TestAnUnreadableFolderIsSaid(t *testing.T) {
 	}
 }
 
-func TestAsAnOrdinaryUser(t *testing.T) {
-	testkit.RerunAsUser(t, "/bin/true", "^(TestAnUnreadable|TestWhat|TestGrowth|TestUsage|TestFilesWithoutAName)")
+func TestWatchdog_AsOrdinaryUser(t *testing.T) {
+	testkit.RerunAsUser(t, "/bin/true", "^Test(Count_(Unreadable|Sizes)|Watch_(Growth|SingleSighting|Unnamed)|UsageOf_)")
 }
 
-func TestAMissingFolderIsAnError(t *testing.T) {
+func TestCount_MissingFolderIsAnError(t *testing.T) {
 	_, err := Count(t.Context(), false, filepath.Join(t.TempDir(), "none"))
 	if !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("got %v, want that it does not exist", err)
 	}
 }
 
-func TestOtherFileSystemsAreCountedOnlyIfTold(t *testing.T) {
+func TestCount_OtherFileSystemsOnlyIfSet(t *testing.T) {
 	bwrap, err := exec.LookPath("bwrap")
 	if err != nil {
 		t.Skip("no bubblewrap to mount something with")

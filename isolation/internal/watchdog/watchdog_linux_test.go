@@ -111,7 +111,7 @@ func watch(t *testing.T, o Options, do func()) (breaches []Breach) {
 	return breaches
 }
 
-func TestGrowthIsBounded(t *testing.T) {
+func TestWatch_GrowthIsBounded(t *testing.T) {
 	cases := []struct {
 		name       string
 		opts       Options
@@ -156,7 +156,7 @@ func TestGrowthIsBounded(t *testing.T) {
 	}
 }
 
-func TestAGrowingSparseFileIsNoFullDisk(t *testing.T) {
+func TestWatch_SparseFileIsNoBreach(t *testing.T) {
 	root := t.TempDir()
 	got := watch(t, Options{Paths: []string{root}, MaxBytes: 1 << 20}, func() {
 		if err := sparse(filepath.Join(root, "sparse"), 1<<40); err != nil {
@@ -168,7 +168,7 @@ func TestAGrowingSparseFileIsNoFullDisk(t *testing.T) {
 	}
 }
 
-func TestFilesWithoutANameAreCountedIfTheirProcessesAreKnown(t *testing.T) {
+func TestWatch_UnnamedFilesOfKnownProcessesCount(t *testing.T) {
 	root := t.TempDir()
 	open := func() {
 		f, err := os.Create(filepath.Join(root, "open"))
@@ -194,7 +194,7 @@ func TestFilesWithoutANameAreCountedIfTheirProcessesAreKnown(t *testing.T) {
 	}
 }
 
-func TestFoldersInsideOfOthersCountOnce(t *testing.T) {
+func TestWatch_NestedFoldersCountOnce(t *testing.T) {
 	root := t.TempDir()
 	if err := errors.Join(os.Mkdir(filepath.Join(root, "in"), 0o755), os.Symlink(root, filepath.Join(root, "self"))); err != nil {
 		t.Fatal(err)
@@ -205,7 +205,7 @@ func TestFoldersInsideOfOthersCountOnce(t *testing.T) {
 	}
 }
 
-func TestAFloorOfFreeSpaceIsKept(t *testing.T) {
+func TestWatch_FreeSpaceIsKept(t *testing.T) {
 	root, free := t.TempDir(), atomic.Int64{}
 	free.Store(100)
 	o := Options{Paths: []string{root}, MinFree: 50, space: func(string) space { return space{true, free.Load(), 0} }}
@@ -222,7 +222,7 @@ func TestAFloorOfFreeSpaceIsKept(t *testing.T) {
 }
 
 // What a cell holds in sockets or in files in memory is in no process. The machine's own memory tells.
-func TestAFloorOfTheMachinesMemoryIsKept(t *testing.T) {
+func TestWatch_FreeMemoryOfTheMachineIsKept(t *testing.T) {
 	spare := atomic.Int64{}
 	spare.Store(100)
 	o := Options{MinMemory: 50, spare: func() (int64, bool) { return spare.Load(), true }}
@@ -245,7 +245,7 @@ func TestAFloorOfTheMachinesMemoryIsKept(t *testing.T) {
 	}
 }
 
-func TestMemoryAndTimeAreBoundedByWhatTheCallerKnows(t *testing.T) {
+func TestWatch_MemoryAndTimeOfTheCallerAreBounded(t *testing.T) {
 	cases := []struct {
 		name   string
 		memory int64
@@ -271,7 +271,7 @@ func TestMemoryAndTimeAreBoundedByWhatTheCallerKnows(t *testing.T) {
 	}
 }
 
-func TestTheMemoryOfRealProcessesIsBounded(t *testing.T) {
+func TestWatch_MemoryOfProcessesIsBounded(t *testing.T) {
 	pid := start(t, "allocate")
 	o := Options{Processes: func() []int { return []int{pid} }, MaxMemory: 20 << 20}
 	if got := watch(t, o, func() {}); len(got) != 1 || got[0].What != Memory || got[0].Found < 32<<20 {
@@ -283,7 +283,7 @@ func TestTheMemoryOfRealProcessesIsBounded(t *testing.T) {
 	}
 }
 
-func TestUsageOfSharedMemory(t *testing.T) {
+func TestUsageOf_SharedMemory(t *testing.T) {
 	fd, err := unix.MemfdCreate("shared", unix.MFD_CLOEXEC)
 	if err != nil {
 		t.Fatal(err)
@@ -308,14 +308,14 @@ func TestUsageOfSharedMemory(t *testing.T) {
 	}
 }
 
-func TestUsageCountsTimeAndSkipsWhoIsGone(t *testing.T) {
+func TestUsageOf_CountsTimeAndSkipsEndedProcesses(t *testing.T) {
 	usage, err := UsageOf(start(t, "burn"), 1<<30)
 	if err != nil || usage.Processes != 1 || usage.CPU < 80*time.Millisecond || usage.CPU > 5*time.Second {
 		t.Errorf("got %+v, %v, want one process with 100 ms or a bit more", usage, err)
 	}
 }
 
-func TestTimeSpentNeverFalls(t *testing.T) {
+func TestWatch_TimeSpentNeverFalls(t *testing.T) {
 	w := &Watchdog{opts: Options{MaxCPU: 10, CPU: func() (time.Duration, bool) { return 5, true }}, spent: 11}
 	if got := w.checkProcesses(); got == nil || got.Found != 11 {
 		t.Errorf("after a child took its time along: got %v, want 11 as before", got)
@@ -336,7 +336,7 @@ func tracked(t *testing.T, o Options) *Watchdog {
 	return w
 }
 
-func TestWhatOnlyOneLookSawIsNoBreach(t *testing.T) {
+func TestWatch_SingleSightingIsNoBreach(t *testing.T) {
 	root := t.TempDir()
 	w := tracked(t, Options{Paths: []string{root}, MaxBytes: 1 << 20})
 	w.begin(w.room)
@@ -351,7 +351,7 @@ func TestWhatOnlyOneLookSawIsNoBreach(t *testing.T) {
 	}
 }
 
-func TestALookIsUrgentIfTheDiskLostWhatIsLeft(t *testing.T) {
+func TestUrgent_DiskLostTheRemainingAllowance(t *testing.T) {
 	before := []space{{true, 1000, 100}}
 	cases := []struct {
 		name       string
@@ -378,7 +378,7 @@ func TestALookIsUrgentIfTheDiskLostWhatIsLeft(t *testing.T) {
 	}
 }
 
-func TestALargeTreeIsLookedAtInSlicesUnlessItIsUrgent(t *testing.T) {
+func TestWatch_LargeTreeIsWalkedInSlices(t *testing.T) {
 	root := t.TempDir()
 	for i := range 8 * stride {
 		write(t, filepath.Join(root, fmt.Sprint(i)), 0)
@@ -398,7 +398,7 @@ func TestALargeTreeIsLookedAtInSlicesUnlessItIsUrgent(t *testing.T) {
 	}
 }
 
-func TestALongLookIsFollowedByARest(t *testing.T) {
+func TestWatch_LongWalkIsFollowedByAPause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		asked := 0
 		w := tracked(t, Options{MaxMemory: 1, Memory: func() (int64, bool) {
@@ -416,7 +416,7 @@ func TestALongLookIsFollowedByARest(t *testing.T) {
 	})
 }
 
-func TestAnUrgentLookDoesNotWaitForTheRest(t *testing.T) {
+func TestWatch_UrgentWalkSkipsThePause(t *testing.T) {
 	root := t.TempDir()
 	free := int64(100 << 20)
 	w := tracked(t, Options{Paths: []string{root}, MaxBytes: 1 << 20, space: func(string) space { return space{true, free, 0} }})
@@ -431,7 +431,7 @@ func TestAnUrgentLookDoesNotWaitForTheRest(t *testing.T) {
 	}
 }
 
-func TestTheWatchEndsWithItsContextAndWithClose(t *testing.T) {
+func TestWatch_EndsWithItsContextAndWithClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		o := Options{Paths: []string{t.TempDir()}, MaxFiles: 1, Exceeded: func(b Breach) { t.Error(b) }}
@@ -448,7 +448,7 @@ func TestTheWatchEndsWithItsContextAndWithClose(t *testing.T) {
 	})
 }
 
-func TestCloseWaitsForExceeded(t *testing.T) {
+func TestWatch_CloseWaitsForExceeded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		told := false
 		w, err := Start(t.Context(), Options{
@@ -466,7 +466,7 @@ func TestCloseWaitsForExceeded(t *testing.T) {
 	})
 }
 
-func TestStartRefusesOptionsThatMeanNothing(t *testing.T) {
+func TestStart_RefusesInvalidOptions(t *testing.T) {
 	told, full := func(Breach) {}, t.TempDir()
 	write(t, filepath.Join(full, "folder", "file"), 0)
 	for name, o := range map[string]Options{
@@ -488,7 +488,7 @@ func TestStartRefusesOptionsThatMeanNothing(t *testing.T) {
 	}
 }
 
-func TestABreachSaysWhatHappenedAndWhatToDo(t *testing.T) {
+func TestBreach_TextHasTheNextStep(t *testing.T) {
 	got := ""
 	for _, b := range []Breach{
 		{Bytes, 1 << 30, 3 << 29, "/work/core"},

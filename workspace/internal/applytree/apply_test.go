@@ -51,7 +51,7 @@ func eachChange(t *testing.T, in string, test func(t *testing.T, b *bench)) {
 	}
 }
 
-func TestApplyMakesTheTreeWhatIsWanted(t *testing.T) {
+func TestApply_MakesTheWantedTree(t *testing.T) {
 	for _, allOrNothing := range []bool{false, true} {
 		eachChange(t, "", func(t *testing.T, b *bench) {
 			contents := slices.Collect(maps.Values(sketchOf(t, b.dir).content))

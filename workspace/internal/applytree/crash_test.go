@@ -58,7 +58,7 @@ func dieAt(n int, run func()) (died bool) {
 	return false
 }
 
-func TestAFaultAnywhereUndoesAllOrNothing(t *testing.T) {
+func TestApply_FaultUndoesAllOrNothing(t *testing.T) {
 	eachChange(t, inMemory(), func(t *testing.T, b *bench) {
 		for n := 1; ; n++ {
 			var err error
@@ -94,7 +94,7 @@ func recoverAll(t tester, b *bench) Result {
 	return res
 }
 
-func TestACrashAnywhereIsRecovered(t *testing.T) {
+func TestRecover_CrashAtEachStep(t *testing.T) {
 	for name, allOrNothing := range map[string]bool{"rolls forward": false, "all or nothing": true} {
 		t.Run(name, func(t *testing.T) {
 			for _, name := range slices.Sorted(maps.Keys(changes)) {
@@ -148,7 +148,7 @@ func wholly(t tester, b *bench, allOrNothing, began bool) {
 	}
 }
 
-func TestACrashWhileAFaultIsUndoneIsRecovered(t *testing.T) {
+func TestRecover_CrashWhileAFaultIsUndone(t *testing.T) {
 	stride := testkit.Size(3, 1)
 	for _, name := range []string{"folders that allow nothing", "a linked file changed", "a folder was renamed", "a file for a folder"} {
 		t.Run(name, func(t *testing.T) {
@@ -185,7 +185,7 @@ func TestACrashWhileAFaultIsUndoneIsRecovered(t *testing.T) {
 	}
 }
 
-func TestTroubleWithOnePathLeavesTheOthers(t *testing.T) {
+func TestApply_FaultOfOnePathLeavesTheOthers(t *testing.T) {
 	for _, what := range []string{"displace", "place", "link", "meta"} {
 		t.Run(what, func(t *testing.T) {
 			b := setUp(t,

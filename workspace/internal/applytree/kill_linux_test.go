@@ -118,7 +118,7 @@ func everything() *struct{ before, after layout } {
 	return &struct{ before, after layout }{before, after}
 }
 
-func TestAKilledProcessIsRecoveredAtEveryChange(t *testing.T) {
+func TestRecover_ProcessKilledAtEachChange(t *testing.T) {
 	some := changes["folders that allow nothing"]
 	for _, task := range []string{"apply", "all or nothing"} {
 		t.Run(task, func(t *testing.T) {
@@ -138,7 +138,7 @@ func TestAKilledProcessIsRecoveredAtEveryChange(t *testing.T) {
 	}
 }
 
-func TestAProcessKilledAtAnyMomentIsRecovered(t *testing.T) {
+func TestRecover_ProcessKilledAtAnyMoment(t *testing.T) {
 	all := everything()
 	for round := range testkit.Size(12, 200) {
 		task := []string{"apply", "all or nothing"}[round%2]
@@ -164,6 +164,6 @@ func (b *bench) afterKill(t tester, task string) {
 	}
 }
 
-func TestAnOrdinaryUserHasTheSame(t *testing.T) {
-	testkit.RerunAsUser(t, "/bin/true", "^(TestApply|TestAFault|TestACrashIs|TestTrouble|TestASurprise|TestNothing|TestAnExchanged|TestAKilled|TestAProcess|TestOnly|TestAMoved|TestAWorkFolderOnAnotherDiskServesToo|TestWhat|TestAttributes)")
+func TestApply_AsAnOrdinaryUser(t *testing.T) {
+	testkit.RerunAsUser(t, "/bin/true", "^Test(Apply_(Makes|IsExact|Fault|Unexpected|AllOrNothing|Concurrent|Exchanged|Metadata|Moved|Touched|WorkFolderOnAnotherDisk|SocketThat|FilesKept|Invalid|FailedStaging|Restores)|Recover_(CrashIn|Process))")
 }

@@ -22,7 +22,7 @@ import (
 	"github.com/drover-agents/drover/workspace/internal/filetree"
 )
 
-func TestWhatCannotBeMadeAgainIsAConflict(t *testing.T) {
+func TestApply_SocketThatCannotBeRecreatedIsAConflict(t *testing.T) {
 	b := setUp(t, layout{"x": {content: "x"}, "s": {content: "in the way"}}, layout{"x": {content: "y"}})
 	grownSocket(t, filepath.Join(b.wanted, "s"))
 	b.look(t)
@@ -35,7 +35,7 @@ func TestWhatCannotBeMadeAgainIsAConflict(t *testing.T) {
 	}
 }
 
-func TestASocketThatStaysGetsItsMode(t *testing.T) {
+func TestApply_SetsTheModeOfASocket(t *testing.T) {
 	b := setUp(t, layout{}, layout{})
 	for dir, perm := range map[string]os.FileMode{b.dir: 0o700, b.wanted: 0o755} {
 		grownSocket(t, filepath.Join(dir, "s"))
@@ -50,7 +50,7 @@ func TestASocketThatStaysGetsItsMode(t *testing.T) {
 	same(t, b.dir, picture(t, b.wanted))
 }
 
-func TestADeviceThatGoesLiesAside(t *testing.T) {
+func TestApply_RemovedDeviceIsKeptAside(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("only root makes device nodes: run as root")
 	}
@@ -79,7 +79,7 @@ func grownSocket(t *testing.T, path string) {
 	l.Close()
 }
 
-func TestOnlyMetadataKeepTheInode(t *testing.T) {
+func TestApply_MetadataChangeKeepsTheInode(t *testing.T) {
 	b := setUp(t, layout{"a": {content: "x", perm: 0o600}, "p": {pipe: true}, "l": {target: "x"}}, layout{"a": {content: "x", perm: 0o640, time: 4}, "p": {pipe: true, perm: 0o600}, "l": {target: "x", time: 7}})
 	inodes := inodesOf(t, b)
 	if _, err := b.apply(true); err != nil {
@@ -91,7 +91,7 @@ func TestOnlyMetadataKeepTheInode(t *testing.T) {
 	}
 }
 
-func TestAMovedFileIsMovedBack(t *testing.T) {
+func TestApply_MovedFileIsMovedBack(t *testing.T) {
 	b := setUp(t, layout{"e/": {}, "e/f/": {}, "e/f/b": {content: "moved"}}, layout{"d/": {}, "d/a": {content: "moved", perm: 0o600, time: 4}})
 	inode := inodesOf(t, b)["e/f/b"]
 	if _, err := b.apply(true); err != nil {
@@ -111,7 +111,7 @@ func inodesOf(t *testing.T, b *bench) map[string]uint64 {
 	return inodes
 }
 
-func TestAttributesAndOwnersArePutBack(t *testing.T) {
+func TestApply_RestoresAttributesAndOwners(t *testing.T) {
 	b := setUpIn(t, "", layout{"a": {content: "new"}, "d/": {}, "m": {}}, layout{"a": {content: "old"}, "d/": {}, "m": {}, "n": {perm: 0o755}})
 	for _, name := range []string{"a", "d", "m", "n"} {
 		if err := unix.Lsetxattr(filepath.Join(b.wanted, name), "user.color", []byte("red\x00"), 0); err != nil {
@@ -145,7 +145,7 @@ func otherDisk(t tester, b *bench) bool {
 	return true
 }
 
-func TestAWorkFolderOnAnotherDiskServesToo(t *testing.T) {
+func TestApply_WorkFolderOnAnotherDisk(t *testing.T) {
 	for _, name := range slices.Sorted(maps.Keys(changes)) {
 		t.Run(name, func(t *testing.T) {
 			for _, allOrNothing := range []bool{false, true} {
@@ -166,7 +166,7 @@ func TestAWorkFolderOnAnotherDiskServesToo(t *testing.T) {
 	}
 }
 
-func TestAWorkFolderOnAnotherDiskSurvivesCrashes(t *testing.T) {
+func TestRecover_WorkFolderOnAnotherDisk(t *testing.T) {
 	some := changes["a file for a folder"]
 	if b := setUp(t, some.before, some.after); !otherDisk(t, b) {
 		t.Skip("this needs /dev/shm, or another second file system, that can be written to: mount a tmpfs there")
@@ -180,7 +180,7 @@ func TestAWorkFolderOnAnotherDiskSurvivesCrashes(t *testing.T) {
 	}
 }
 
-func TestAWorkFolderInTheTreeIsRefused(t *testing.T) {
+func TestApply_WorkFolderInTheTreeIsRefused(t *testing.T) {
 	b := setUp(t, layout{"x": {}}, layout{})
 	b.work = filepath.Join(b.dir, "work")
 	if _, err := b.apply(false); err == nil || !strings.Contains(advice.Text(err), "next:") {
@@ -188,7 +188,7 @@ func TestAWorkFolderInTheTreeIsRefused(t *testing.T) {
 	}
 }
 
-func TestDamagedStagedContentIsLeftOut(t *testing.T) {
+func TestRecover_DamagedStagedContentIsLeftOut(t *testing.T) {
 	b := setUp(t, layout{"a": {content: "new"}, "b": {content: "1"}}, layout{"a": {content: "old"}, "b": {content: "2"}})
 	dieBefore(t, b, "place", "a")
 	damage(t, b, "old")
@@ -238,7 +238,7 @@ func damage(t *testing.T, b *bench, content string) {
 	t.Fatalf("nothing staged has the content %q", content)
 }
 
-func TestADamagedJournalIsNotFollowed(t *testing.T) {
+func TestRecover_DamagedJournalIsAnError(t *testing.T) {
 	b := setUp(t, layout{"a": {content: "new"}}, layout{"a": {content: "old"}})
 	dieBefore(t, b, "place", "a")
 	name := filepath.Join(b.work, string(applying))
@@ -259,7 +259,7 @@ func TestADamagedJournalIsNotFollowed(t *testing.T) {
 	}
 }
 
-func TestAJournalOfAnotherTreeIsNotFollowed(t *testing.T) {
+func TestRecover_JournalOfAnotherTreeIsAnError(t *testing.T) {
 	b := setUp(t, layout{"a": {content: "new"}}, layout{"a": {content: "old"}})
 	dieBefore(t, b, "place", "a")
 	if _, found, err := Recover(open(t, b.wanted), b.work); !found || err == nil {
@@ -268,7 +268,7 @@ func TestAJournalOfAnotherTreeIsNotFollowed(t *testing.T) {
 	same(t, b.wanted, b.after)
 }
 
-func TestNotesKeepEveryByte(t *testing.T) {
+func TestNotes_KeepEveryByte(t *testing.T) {
 	dir := t.TempDir()
 	want := []note{
 		{Conflict{"\xff\n\" a", "reason with \"quotes\" and\nlines", "/x y"}, true},
@@ -287,7 +287,7 @@ func TestNotesKeepEveryByte(t *testing.T) {
 	}
 }
 
-func TestAFileThatSomebodyTouchedButWhoseContentIsRightIsNoSurprise(t *testing.T) {
+func TestApply_TouchedFileWithTheRightContentIsNoConflict(t *testing.T) {
 	b := setUp(t, layout{"a": {content: "x", time: 3}}, layout{"a": {content: "x", time: 4}})
 	put(t, filepath.Join(b.dir, "a"), "x")
 	if len(b.steps) != 1 || b.steps[0].Hash != fmt.Sprintf("%x", sha256.Sum256([]byte("x"))) || b.steps[0].Want.Kind != filetree.File {
@@ -299,7 +299,7 @@ func TestAFileThatSomebodyTouchedButWhoseContentIsRightIsNoSurprise(t *testing.T
 	same(t, b.dir, b.after)
 }
 
-func TestAHardLinkThatIsThereAlreadyStays(t *testing.T) {
+func TestApply_ExistingHardLinkStays(t *testing.T) {
 	b := setUp(t, layout{"a": {content: "x"}, "b": {link: "a"}}, layout{"a": {content: "x"}, "b": {link: "a"}})
 	now := sketchOf(t, b.dir)
 	b.steps = []Step{{Path: "b", Want: now.entries["b"], Expect: now.entries["b"], Link: "a"}}
@@ -309,7 +309,7 @@ func TestAHardLinkThatIsThereAlreadyStays(t *testing.T) {
 	same(t, b.dir, b.before)
 }
 
-func TestAMovedFileThatSomebodyTouchedIsWrittenInstead(t *testing.T) {
+func TestApply_TouchedMoveSourceIsWrittenInstead(t *testing.T) {
 	for _, when := range []string{"stage", "pull"} {
 		b := setUp(t, layout{"b": {content: "moved"}, "c": {content: "also"}}, layout{"a": {content: "moved"}, "d": {content: "also"}})
 		if b.steps[slices.IndexFunc(b.steps, func(s Step) bool { return s.Path == "d" })].From != "c" {
@@ -328,7 +328,7 @@ func TestAMovedFileThatSomebodyTouchedIsWrittenInstead(t *testing.T) {
 	}
 }
 
-func TestAFileThatWasToBeMovedAndIsGoneIsAConflict(t *testing.T) {
+func TestRecover_MissingMoveSourceIsAConflict(t *testing.T) {
 	b := setUp(t, layout{"b": {content: "moved"}}, layout{"a": {content: "moved"}})
 	dieBefore(t, b, "pull", "b")
 	if err := os.Remove(filepath.Join(b.dir, "b")); err != nil {
@@ -340,7 +340,7 @@ func TestAFileThatWasToBeMovedAndIsGoneIsAConflict(t *testing.T) {
 	}
 }
 
-func TestAFileThatWasToBeMovedAndIsChangedAfterACrashIsAConflict(t *testing.T) {
+func TestRecover_ChangedMoveSourceIsAConflict(t *testing.T) {
 	b := setUp(t, layout{"b": {content: "moved"}}, layout{"a": {content: "moved"}})
 	dieBefore(t, b, "pull", "b")
 	put(t, filepath.Join(b.dir, "b"), "surprise")
@@ -351,7 +351,7 @@ func TestAFileThatWasToBeMovedAndIsChangedAfterACrashIsAConflict(t *testing.T) {
 	b.nothingLost(t, []string{"surprise"})
 }
 
-func TestACrashWhileAMovedFileIsWrittenInsteadLeavesNoHalf(t *testing.T) {
+func TestRecover_CrashWhileWritingAMovedFileLeavesNoPartialFile(t *testing.T) {
 	b := setUp(t, layout{"a": {content: "old"}, "b": {content: "moved"}}, layout{"a": {content: "moved"}})
 	i := slices.IndexFunc(b.steps, func(s Step) bool { return s.Path == "a" })
 	if b.steps[i].From != "b" {
@@ -375,7 +375,7 @@ func TestACrashWhileAMovedFileIsWrittenInsteadLeavesNoHalf(t *testing.T) {
 	b.nothingLost(t, []string{"old", "surprise"})
 }
 
-func TestWhatLiesAsideIsCarriedToAnotherDiskWhole(t *testing.T) {
+func TestApply_FilesKeptAsideAreCopiedWholeToAnotherDisk(t *testing.T) {
 	before := layout{"d/": {perm: 0o500, time: 3}, "d/f": {content: "f", perm: 0o400, time: 4}, "d/l": {target: "\xff"}, "d/p": {pipe: true}, "d/e/": {time: 5}}
 	b := setUp(t, before, layout{})
 	if !otherDisk(t, b) {
@@ -392,9 +392,9 @@ func TestWhatLiesAsideIsCarriedToAnotherDiskWhole(t *testing.T) {
 
 // A folder gets its mode after those within it: it may forbid to pass, and a strict root does not help
 // itself.
-func TestFoldersGetTheirModesFromWithin(t *testing.T) {
+func TestApply_SetsFolderModesInnermostFirst(t *testing.T) {
 	if os.Getuid() == 0 {
-		testkit.RerunAsUser(t, "/bin/true", "^TestFoldersGetTheirModesFromWithin$")
+		testkit.RerunAsUser(t, "/bin/true", "^TestApply_SetsFolderModesInnermostFirst$")
 		return
 	}
 	before := layout{"d/": {}, "d/e/": {}, "d/e/f": {content: "new"}}

@@ -110,7 +110,7 @@ func drawBench(rt *rapid.T) func() *bench {
 	return func() *bench { return setUp(rt, before, after) }
 }
 
-func TestApplyIsExactForEveryTree(t *testing.T) {
+func TestApply_IsExactForRandomTrees(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		b := drawBench(rt)()
 		contents := slices.Collect(maps.Values(sketchOf(rt, b.dir).content))
@@ -123,7 +123,7 @@ func TestApplyIsExactForEveryTree(t *testing.T) {
 	})
 }
 
-func TestAFaultIsUndoneForEveryTree(t *testing.T) {
+func TestApply_FaultIsUndoneForRandomTrees(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		b := drawBench(rt)()
 		var err error
@@ -138,7 +138,7 @@ func TestAFaultIsUndoneForEveryTree(t *testing.T) {
 	})
 }
 
-func TestACrashIsRecoveredForEveryTree(t *testing.T) {
+func TestRecover_CrashInRandomTrees(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		b := drawBench(rt)()
 		allOrNothing := rapid.Bool().Draw(rt, "all or nothing")

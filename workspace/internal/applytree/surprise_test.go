@@ -38,7 +38,7 @@ func put(t tester, path, content string) {
 	}
 }
 
-func TestASurpriseGoesAsideAndIsNamed(t *testing.T) {
+func TestApply_UnexpectedFileIsKeptAsideAndNamed(t *testing.T) {
 	before := layout{"a": {content: "new"}, "d/": {}, "d/x": {content: "x"}, "keep": {content: "k"}}
 	after := layout{"a": {content: "old"}, "b": {content: "b"}, "keep": {content: "k", time: 9}}
 	cases := map[string]struct {
@@ -103,7 +103,7 @@ func got(b *bench, path string) string {
 	return string(content)
 }
 
-func TestASurpriseRefusesAllOrNothing(t *testing.T) {
+func TestApply_UnexpectedFileRefusesAllOrNothing(t *testing.T) {
 	before := layout{"a": {content: "new"}, "d/": {}, "d/x": {content: "x"}, "keep": {content: "k"}}
 	after := layout{"a": {content: "old"}, "b": {content: "b"}, "keep": {content: "k", time: 9}, "l": {link: "b"}}
 	for _, when := range []string{"", "stage", "enter", "displace", "place", "link", "meta"} {
@@ -146,7 +146,7 @@ func TestASurpriseRefusesAllOrNothing(t *testing.T) {
 	}
 }
 
-func TestNothingIsLostWhateverSomebodyDoesMeanwhile(t *testing.T) {
+func TestApply_ConcurrentChangesAreNotLost(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		b := drawBench(rt)()
 		outside := tempDir(rt, inMemory())
@@ -212,7 +212,7 @@ func surprise(b *bench, p, kind, outside string) []string {
 	return nil
 }
 
-func TestAnExchangedFolderLeadsNobodyOutside(t *testing.T) {
+func TestApply_ExchangedFolderDoesNotEscape(t *testing.T) {
 	outside := tempDir(t, inMemory())
 	grow(t, outside, layout{"a": {content: "outside"}, "b/": {}, "b/c": {content: "outside too"}})
 	seen := picture(t, outside)
@@ -254,7 +254,7 @@ func exchange(dir, outside string, stop, stopped chan struct{}) {
 	}
 }
 
-func TestAFolderThatBecameALinkIsNotEntered(t *testing.T) {
+func TestApply_FolderThatBecameALinkIsNotEntered(t *testing.T) {
 	outside := tempDir(t, inMemory())
 	grow(t, outside, layout{"a": {content: "outside"}})
 	seen := picture(t, outside)
@@ -271,7 +271,7 @@ func TestAFolderThatBecameALinkIsNotEntered(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoPlanIsRefused(t *testing.T) {
+func TestApply_InvalidPlanIsRefused(t *testing.T) {
 	file, dir := &filetree.Entry{}, &filetree.Entry{Kind: filetree.Dir}
 	for name, steps := range map[string][]Step{
 		"a path that climbs out":         {{Path: "../a", Want: dir}},
@@ -295,7 +295,7 @@ func TestWhatIsNoPlanIsRefused(t *testing.T) {
 	}
 }
 
-func TestAnEndedContextChangesNothing(t *testing.T) {
+func TestApply_CancelledContextChangesNothing(t *testing.T) {
 	b := setUp(t, layout{"x": {content: "1"}}, layout{"x": {content: "2"}})
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -307,7 +307,7 @@ func TestAnEndedContextChangesNothing(t *testing.T) {
 }
 
 // A plan that is all or nothing does not even move away for a moment what it did not expect.
-func TestASurpriseIsNotTouchedByAllOrNothing(t *testing.T) {
+func TestApply_AllOrNothingNeverMovesAnUnexpectedFile(t *testing.T) {
 	b := setUp(t, layout{"a": {content: "new"}, "b": {content: "b"}}, layout{"a": {content: "old"}, "b": {content: "c"}})
 	var written filetree.Entry
 	testFault = func(what, path string) error {
@@ -330,7 +330,7 @@ func TestASurpriseIsNotTouchedByAllOrNothing(t *testing.T) {
 }
 
 // A disk that is full must not keep half a file that nobody asked for.
-func TestWhatCouldNotBeStagedIsNotKept(t *testing.T) {
+func TestApply_FailedStagingLeavesNoFile(t *testing.T) {
 	for _, allOrNothing := range []bool{true, false} {
 		b := setUp(t, layout{"a": {content: "1"}}, layout{"a": {content: "1"}, "b": {content: "22"}})
 		for i := range b.steps {

@@ -18,11 +18,11 @@ import (
 )
 
 // Most people are not root, and root is allowed what they are not.
-func TestTheSameHoldsForAnOrdinaryUser(t *testing.T) {
-	testkit.RerunAsUser(t, "/bin/true", "^(TestACopy|TestGlobs|TestThings|TestLinks|TestAnExchanged|TestAnExcluded|TestWhatThisUser|TestAHole)")
+func TestCopy_AsAnOrdinaryUser(t *testing.T) {
+	testkit.RerunAsUser(t, "/bin/true", "^Test(Copy_(Keeps|EndsWith|Globs|SpecialFiles|Links|ExchangedFolder|Unreadable|Holes)|Plan_ExcludedFolder)")
 }
 
-func TestThingsThatAreNoFilesAreRefused(t *testing.T) {
+func TestCopy_SpecialFilesAreRefused(t *testing.T) {
 	for name, c := range map[string]struct {
 		make func(t *testing.T, path string) error
 		want string
@@ -77,7 +77,7 @@ func setID(bit os.FileMode) func(*testing.T, string) error {
 	}
 }
 
-func TestTheSetIDBitsOfAFolderAreNotCopied(t *testing.T) {
+func TestCopy_OmitsSetIDBitsOfFolders(t *testing.T) {
 	src := t.TempDir()
 	write(t, src, "shared/a.txt")
 	must(t, os.Chmod(filepath.Join(src, "shared"), 0o775|os.ModeSetgid))
@@ -88,7 +88,7 @@ func TestTheSetIDBitsOfAFolderAreNotCopied(t *testing.T) {
 	}
 }
 
-func TestAnExcludedFolderIsNeverOpened(t *testing.T) {
+func TestPlan_ExcludedFolderIsNeverOpened(t *testing.T) {
 	if os.Getuid() == 0 {
 		t.Skip("root may open every folder; this runs as an ordinary user too")
 	}
@@ -111,7 +111,7 @@ func TestAnExcludedFolderIsNeverOpened(t *testing.T) {
 	}
 }
 
-func TestWhatThisUserMayNotReadIsNotRead(t *testing.T) {
+func TestCopy_UnreadableFileIsAnError(t *testing.T) {
 	if os.Getuid() == 0 {
 		t.Skip("root may read everything; this runs as an ordinary user too")
 	}
@@ -131,7 +131,7 @@ func TestWhatThisUserMayNotReadIsNotRead(t *testing.T) {
 	}
 }
 
-func TestLinksThatLeadOutAreRefused(t *testing.T) {
+func TestCopy_LinksThatLeadOutAreRefused(t *testing.T) {
 	for name, links := range map[string][]string{ // pairs of a name and a target; the last is refused
 		"absolute":                         {"bad", "/etc/passwd"},
 		"absolute and inside":              {"bad", "SRC/a.txt"},
@@ -166,7 +166,7 @@ func TestLinksThatLeadOutAreRefused(t *testing.T) {
 	}
 }
 
-func TestLinksThatStayInsideAreCopied(t *testing.T) {
+func TestCopy_LinksThatStayInsideAreCopied(t *testing.T) {
 	src := t.TempDir()
 	write(t, src, "a.txt", "d/e/b.txt")
 	for name, target := range map[string]string{
@@ -202,7 +202,7 @@ func exchange(t *testing.T, a, b string) {
 	t.Cleanup(func() { close(done); wg.Wait() })
 }
 
-func TestAnExchangedFolderNeverLetsACopyOut(t *testing.T) {
+func TestCopy_ExchangedFolderDoesNotEscape(t *testing.T) {
 	for name, links := range map[string]struct{ inside, outside, spare string }{
 		"a folder for a link":            {"src/d", "", "spare"},
 		"a deep folder for a link":       {"src/d/e", "", "spare"},
@@ -271,7 +271,7 @@ func attackCopies(t *testing.T, parent string) {
 	t.Logf("%d of %d copies succeeded", succeeded, n)
 }
 
-func TestAHoleStaysAHole(t *testing.T) {
+func TestCopy_HolesStayHoles(t *testing.T) {
 	src := t.TempDir()
 	const size = 300 << 20
 	f, err := os.Create(filepath.Join(src, "sparse"))
@@ -299,7 +299,7 @@ func TestAHoleStaysAHole(t *testing.T) {
 	}
 }
 
-func TestAHugeFileIsCopiedInPieces(t *testing.T) {
+func TestCopy_HugeFileIsCopiedInPieces(t *testing.T) {
 	src := t.TempDir()
 	size := int64(testkit.Size(2*piece+12_345, 3<<30))
 	f, err := os.Create(filepath.Join(src, "huge"))

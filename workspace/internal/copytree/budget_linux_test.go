@@ -16,7 +16,7 @@ import (
 )
 
 // Many names of one file are within a budget that many files are not, also when somebody removes the first.
-func TestAFileOfWhichANameDisappearsIsStillCopiedOnce(t *testing.T) {
+func TestCopy_FileThatLosesANameIsCopiedOnce(t *testing.T) {
 	src := t.TempDir()
 	write(t, src, "a")
 	for i := range 5 {
@@ -38,7 +38,7 @@ func TestAFileOfWhichANameDisappearsIsStillCopiedOnce(t *testing.T) {
 	}
 }
 
-func TestSizesThatAddUpToMoreThanANumberHoldsAreOverEveryBudget(t *testing.T) {
+func TestPlan_SumThatOverflowsExceedsTheBudget(t *testing.T) {
 	limit := int64(100)
 	plan := &Plan{opts: Options{MaxBytes: &limit}}
 	for range 2 {

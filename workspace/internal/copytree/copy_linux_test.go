@@ -117,7 +117,7 @@ func describe(t testing.TB, dir string) []string {
 	return lines
 }
 
-func TestACopyIsLikeItsSourceInAllThatCounts(t *testing.T) {
+func TestCopy_KeepsContentsModesAndLinks(t *testing.T) {
 	src := t.TempDir()
 	write(t, src, "a.txt", "empty folder/", "deep/er/still/b.txt", "ünïcode", "new\nline", "not utf-8 \xff\xfe", "-rf", "shut/in.txt")
 	must(t, os.WriteFile(filepath.Join(src, "binary"), []byte{0, 1, 2, 0xff, 0, '\r', '\n'}, 0o600))
@@ -161,7 +161,7 @@ func TestACopyIsLikeItsSourceInAllThatCounts(t *testing.T) {
 	}
 }
 
-func TestASingleFileIsCopied(t *testing.T) {
+func TestCopy_SingleFile(t *testing.T) {
 	src := t.TempDir()
 	write(t, src, "folder/a.txt")
 	dst, sum, err := copied(t, src, "folder/a.txt", Options{})
@@ -177,7 +177,7 @@ func TestASingleFileIsCopied(t *testing.T) {
 	}
 }
 
-func TestGlobsChooseWhatIsCopied(t *testing.T) {
+func TestCopy_Globs(t *testing.T) {
 	src := t.TempDir()
 	write(t, src, "main.go", "main_test.go", "README.md", "empty/", "src/a.go", "src/a.pb.go", "src/deep/b.go", "src/deep/notes.md",
 		"build/out.o", "src/build/out.o", "src/empty/", "build.txt", ".git/config", "\xffname.go")
@@ -224,7 +224,7 @@ func TestGlobsChooseWhatIsCopied(t *testing.T) {
 	}
 }
 
-func TestTheBudgetCountsBeforeAnythingIsCopied(t *testing.T) {
+func TestPlan_BudgetIsCheckedBeforeTheCopy(t *testing.T) {
 	src := t.TempDir()
 	write(t, src, "12345", "folder/7", "excluded")
 	must(t, os.Link(filepath.Join(src, "12345"), filepath.Join(src, "once"))) // counts once
@@ -259,7 +259,7 @@ func TestTheBudgetCountsBeforeAnythingIsCopied(t *testing.T) {
 	}
 }
 
-func TestAFileThatGrowsIsCopiedWithinTheBudgetOnly(t *testing.T) {
+func TestCopy_GrowingFileStaysWithinTheBudget(t *testing.T) {
 	src := t.TempDir()
 	write(t, src, "12345")
 	limit := int64(8)
@@ -282,7 +282,7 @@ func TestAFileThatGrowsIsCopiedWithinTheBudgetOnly(t *testing.T) {
 	}
 }
 
-func TestAFileThatDisappearsIsLeftOut(t *testing.T) {
+func TestCopy_FileThatDisappearsIsLeftOut(t *testing.T) {
 	src := t.TempDir()
 	write(t, src, "a", "b", "c")
 	must(t, os.Link(filepath.Join(src, "a"), filepath.Join(src, "z")))
@@ -301,7 +301,7 @@ func TestAFileThatDisappearsIsLeftOut(t *testing.T) {
 	}
 }
 
-func TestACopyEndsWithItsContext(t *testing.T) {
+func TestCopy_EndsWithItsContext(t *testing.T) {
 	src := t.TempDir()
 	write(t, src, "a")
 	ctx, cancel := context.WithCancel(t.Context())
@@ -313,7 +313,7 @@ func TestACopyEndsWithItsContext(t *testing.T) {
 	}
 }
 
-func TestManyFilesAreCopied(t *testing.T) {
+func TestCopy_ManyFiles(t *testing.T) {
 	src := t.TempDir()
 	n := testkit.Size(1_000, 100_000)
 	makeMany(t, src, n)

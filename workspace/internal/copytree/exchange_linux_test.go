@@ -12,7 +12,7 @@ import (
 )
 
 // A link has no place in a copy before somebody has looked where it leads.
-func TestASourceThatHasBecomeALinkIsRefused(t *testing.T) {
+func TestCopy_SourceThatIsALinkIsRefused(t *testing.T) {
 	src := t.TempDir()
 	must(t, os.Symlink("/outside", filepath.Join(src, "file")))
 	dst := t.TempDir()
@@ -40,7 +40,7 @@ func (c *turning) Err() error {
 	return c.Context.Err()
 }
 
-func TestAFolderThatIsExchangedWhileItIsLookedAtIsRefused(t *testing.T) {
+func TestPlan_FolderExchangedDuringTheWalkIsRefused(t *testing.T) {
 	for name, exchange := range map[string]func(path string) error{
 		"for a link": func(path string) error { return os.Symlink("..", path) },
 		"for a file": func(path string) error { return os.WriteFile(path, nil, 0o600) },

@@ -40,7 +40,7 @@ func lockedTree(t *testing.T) *Root {
 	return r
 }
 
-func TestLockedEntriesAreSeen(t *testing.T) {
+func TestWalk_FindsEntriesInLockedFolders(t *testing.T) {
 	r := lockedTree(t)
 	got := all(t, r)
 	if diff := cmp.Diff([]string{"outer", "outer/inner", "outer/inner/file", "outer/other"}, paths(got)); diff != "" {
@@ -59,7 +59,7 @@ func TestLockedEntriesAreSeen(t *testing.T) {
 	}
 }
 
-func TestLockedFilesAreRead(t *testing.T) {
+func TestOpenFile_ReadsLockedFiles(t *testing.T) {
 	r := lockedTree(t)
 	f, e, err := r.OpenFile("outer/inner/file")
 	must(t, err)
@@ -81,7 +81,7 @@ func lstatLocked(t *testing.T, r *Root, path string) Entry {
 	return e
 }
 
-func TestLockedFoldersAreChanged(t *testing.T) {
+func TestRoot_ChangesLockedFolders(t *testing.T) {
 	changes := map[string]func(r *Root) error{
 		"Create":    func(r *Root) error { f, err := r.Create("outer/inner/new"); return opened(f, Entry{}, err) },
 		"Mkdir":     func(r *Root) error { return r.Mkdir("outer/inner/new", 0o755) },
@@ -115,7 +115,7 @@ func TestLockedFoldersAreChanged(t *testing.T) {
 	}
 }
 
-func TestLockedFoldersKeepTheirTimes(t *testing.T) {
+func TestRoot_LockedFoldersKeepTheirTimes(t *testing.T) {
 	r := lockedTree(t)
 	before := lstatLocked(t, r, "outer/inner")
 	all(t, r)
@@ -126,7 +126,7 @@ func TestLockedFoldersKeepTheirTimes(t *testing.T) {
 }
 
 // A reader must not report a mode that another goroutine has widened as the true one.
-func TestLockedModesAreNeverSeenWidened(t *testing.T) {
+func TestRoot_WidenedModesAreNeverReported(t *testing.T) {
 	r := lockedTree(t)
 	must(t, os.Chmod(r.Dir(), 0o700)) // so that nothing is in the way of looking at the folder
 	var wg sync.WaitGroup
@@ -153,9 +153,9 @@ func TestLockedModesAreNeverSeenWidened(t *testing.T) {
 	lstatLocked(t, r, "outer/inner/file")
 }
 
-func TestAnotherUsersLocksHold(t *testing.T) {
+func TestRoot_LocksOfAnotherUserHold(t *testing.T) {
 	if os.Getuid() == 0 {
-		t.Skip("nothing is locked for root; TestAsAnOrdinaryUser runs this as another")
+		t.Skip("nothing is locked for root; TestRoot_AsAnOrdinaryUser runs this as another")
 	}
 	r := openDir(t, "/")
 	if err := opened(r.OpenFile("etc/shadow")); !errors.Is(err, fs.ErrPermission) {
@@ -166,9 +166,9 @@ func TestAnotherUsersLocksHold(t *testing.T) {
 	}
 }
 
-func TestAnotherUsersFoldersAreReported(t *testing.T) {
+func TestWalk_ReportsUnreadableFoldersOfAnotherUser(t *testing.T) {
 	if os.Getuid() == 0 {
-		t.Skip("nothing is locked for root; TestAsAnOrdinaryUser runs this as another")
+		t.Skip("nothing is locked for root; TestRoot_AsAnOrdinaryUser runs this as another")
 	}
 	r := openDir(t, "/proc/1") // whose folder "fd" is only root's
 	skip := func(e Entry) bool { return e.Path != "fd" && e.Path != "attr" }
@@ -181,7 +181,7 @@ func TestAnotherUsersFoldersAreReported(t *testing.T) {
 	}
 }
 
-func TestStubbornTreesAreRemoved(t *testing.T) {
+func TestRemoveAll_RemovesLockedTrees(t *testing.T) {
 	outside := openTemp(t)
 	write(t, outside, "file", "content")
 	r := openTemp(t)
@@ -207,7 +207,7 @@ func TestStubbornTreesAreRemoved(t *testing.T) {
 	}
 }
 
-func TestStubbornWritersDoNotKeepATree(t *testing.T) {
+func TestRemoveAll_ConcurrentWritersDoNotPreventIt(t *testing.T) {
 	r := openTemp(t)
 	for range testkit.Size(20, 200) {
 		must(t, r.MkdirAll("tree/a/b", 0o755))

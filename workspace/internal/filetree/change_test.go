@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestWhatIsThereIsNotMadeAgain(t *testing.T) {
+func TestRoot_NeverReplacesExistingEntries(t *testing.T) {
 	for _, op := range []string{"Create", "Mkdir", "Symlink", "Link to", "Mkfifo", "MoveNew"} {
 		for _, there := range []string{"other", "folder", "link"} {
 			r := openTemp(t)
@@ -28,7 +28,7 @@ func TestWhatIsThereIsNotMadeAgain(t *testing.T) {
 	}
 }
 
-func TestCreateMakesAPrivateFile(t *testing.T) {
+func TestCreate_MakesAPrivateFile(t *testing.T) {
 	r := openTemp(t)
 	write(t, r, "file", "content")
 	if e := lstat(t, r, "file"); e.Perm != 0o600 || e.Size != 7 || e.Kind != File {
@@ -36,7 +36,7 @@ func TestCreateMakesAPrivateFile(t *testing.T) {
 	}
 }
 
-func TestMkdirAllStopsAtWhatIsNoFolder(t *testing.T) {
+func TestMkdirAll_FailsAtAnEntryThatIsNotAFolder(t *testing.T) {
 	r := openTemp(t)
 	write(t, r, "file", "content")
 	must(t, r.Symlink(".", "link"))
@@ -49,7 +49,7 @@ func TestMkdirAllStopsAtWhatIsNoFolder(t *testing.T) {
 	}
 }
 
-func TestRename(t *testing.T) {
+func TestRename_Cases(t *testing.T) {
 	cases := map[string]struct {
 		old, path string
 		want      []string
@@ -97,7 +97,7 @@ func TestRename(t *testing.T) {
 	}
 }
 
-func TestMoveToAnotherRoot(t *testing.T) {
+func TestMoveNew_ToAnotherRoot(t *testing.T) {
 	a, b := openTemp(t), openTemp(t)
 	must(t, a.MkdirAll("folder/sub", 0o755))
 	write(t, a, "folder/sub/file", "content")
@@ -114,7 +114,7 @@ func TestMoveToAnotherRoot(t *testing.T) {
 	}
 }
 
-func TestRemove(t *testing.T) {
+func TestRemove_Cases(t *testing.T) {
 	for path, want := range map[string]error{
 		"file": nil, "link": nil, "empty": nil, "full": syscall.ENOTEMPTY, "missing": fs.ErrNotExist, "file/sub": syscall.ENOTDIR,
 	} {
@@ -134,7 +134,7 @@ func TestRemove(t *testing.T) {
 	}
 }
 
-func TestOnlyRegularFilesAreOpened(t *testing.T) {
+func TestOpenFile_OpensRegularFilesOnly(t *testing.T) {
 	r := openTemp(t)
 	write(t, r, "file", "content")
 	must(t, r.Mkdir("folder", 0o755), r.Symlink("file", "link"), r.Symlink("missing", "dangling"))

@@ -4,7 +4,7 @@ package filetree
 
 import "testing"
 
-func TestFollow(t *testing.T) {
+func TestFollow_Cases(t *testing.T) {
 	links := map[string]string{"up": "..", "a/top": "..", "circle": "circle", "out": "../../x", "a/back": "top/b"}
 	linkAt := func(rel string) (string, bool) { target, ok := links[rel]; return target, ok }
 	for _, c := range []struct {

@@ -34,7 +34,7 @@ func FuzzClean(f *testing.F) {
 	})
 }
 
-func TestRacyMeansThatTheClockMayNotHaveTicked(t *testing.T) {
+func TestRacy_IsTrueWithinOneTick(t *testing.T) {
 	looked := time.Unix(1000, 0)
 	for name, c := range map[string]struct {
 		changed time.Duration // before the look

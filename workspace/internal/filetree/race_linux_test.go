@@ -42,9 +42,9 @@ func swapper(t *testing.T, dir, folder, link string) (stop func() int) {
 	}
 }
 
-// TestASwappedFolderLeadsNowhere is the attack that all the handles are for: a folder of the path is a
+// TestRoot_SwappedFolderDoesNotEscape is the attack that all the handles are for: a folder of the path is a
 // folder at one moment and a link to the outside at the next.
-func TestASwappedFolderLeadsNowhere(t *testing.T) {
+func TestRoot_SwappedFolderDoesNotEscape(t *testing.T) {
 	test := func(t *testing.T) {
 		for _, op := range []string{
 			"Lstat", "ReadDir", "Walk", "OpenFile", "Xattrs", "Create", "Mkdir", "MkdirAll", "Symlink", "Link",
@@ -155,8 +155,8 @@ func attack(t *testing.T, round func(t *testing.T, r *Root) string) {
 	}
 }
 
-// TestASwappedFileIsOpenedOrNot swaps the last element for a link and a pipe.
-func TestASwappedFileIsOpenedOrNot(t *testing.T) {
+// TestOpenFile_SwappedFileIsOpenedOrRefused swaps the last element for a link and a pipe.
+func TestOpenFile_SwappedFileIsOpenedOrRefused(t *testing.T) {
 	outside := openTemp(t)
 	write(t, outside, "file", "secret")
 	for _, other := range []string{"link", "pipe"} {
@@ -181,7 +181,7 @@ func TestASwappedFileIsOpenedOrNot(t *testing.T) {
 }
 
 // A folder that is moved out of the root and back while its path is followed is there, or not there.
-func TestAFolderThatIsMovedOutAndBack(t *testing.T) {
+func TestRoot_FolderMovedOutAndBack(t *testing.T) {
 	scratch := t.TempDir()
 	dir, away := filepath.Join(scratch, "tree"), filepath.Join(scratch, "away")
 	must(t, os.MkdirAll(filepath.Join(dir, "d/e/f/g"), 0o755))

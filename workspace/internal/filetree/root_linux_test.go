@@ -18,9 +18,9 @@ import (
 	"github.com/drover-agents/drover/internal/testkit"
 )
 
-// TestAsAnOrdinaryUser runs what depends on permissions without root's rights.
-func TestAsAnOrdinaryUser(t *testing.T) {
-	testkit.RerunAsUser(t, "/bin/true", "^Test(Rename|Remove|Metadata|Locked|Stubborn|ATreeThatIsVeryDeep|ASwapped|Extended|Pipes|PathsThat|OnlyRegular|AnotherUsers)")
+// TestRoot_AsAnOrdinaryUser runs what depends on permissions without root's rights.
+func TestRoot_AsAnOrdinaryUser(t *testing.T) {
+	testkit.RerunAsUser(t, "/bin/true", "^Test(Rename|Remove|RemoveAll|SetMeta|OpenFile|Root_(VeryDeep|Swapped|Lists|Paths|Changes|Locked|Locks|Widened)|Walk_(FindsEntries|Reports))")
 }
 
 // oldKernel runs a test as on a kernel that lacks the newer system calls.
@@ -34,16 +34,16 @@ func oldKernel(t *testing.T, test func(t *testing.T)) {
 	})
 }
 
-func TestOldKernelsRefuseTheSame(t *testing.T) {
+func TestRoot_OldKernelsRefuseTheSame(t *testing.T) {
 	oldKernel(t, func(t *testing.T) {
-		TestPathsThatLeaveTheRootAreRefused(t)
-		TestMkdirAllStopsAtWhatIsNoFolder(t)
-		TestExtendedAttributesAreSetAndRemoved(t)
-		TestAWalkAndLstatAgree(t)
+		TestRoot_PathsThatLeaveItAreRefused(t)
+		TestMkdirAll_FailsAtAnEntryThatIsNotAFolder(t)
+		TestSetMeta_SetsAndRemovesExtendedAttributes(t)
+		TestWalk_AgreesWithLstat(t)
 	})
 }
 
-func TestNamesAreBytes(t *testing.T) {
+func TestRoot_NamesAreBytes(t *testing.T) {
 	r := openTemp(t)
 	for _, name := range []string{"\xff\xfe", "new\nline", "tab\t", " ", "-rf", "*", `back\slash`, "..a", "\x01", strings.Repeat("\xf0", 255)} {
 		must(t, r.Mkdir(name, 0o755))
@@ -68,7 +68,7 @@ func TestNamesAreBytes(t *testing.T) {
 	}
 }
 
-func TestATreeThatIsVeryDeep(t *testing.T) {
+func TestRoot_VeryDeepTree(t *testing.T) {
 	for name, c := range map[string]struct {
 		name  string
 		depth int
@@ -101,7 +101,7 @@ func TestATreeThatIsVeryDeep(t *testing.T) {
 	}
 }
 
-func TestPipesSocketsAndDevicesAreSeenButNotOpened(t *testing.T) {
+func TestRoot_ListsSpecialFilesButDoesNotOpenThem(t *testing.T) {
 	r := openTemp(t)
 	must(t, r.Mkfifo("pipe", 0o600))
 	listener, err := net.ListenUnix("unix", &net.UnixAddr{Name: filepath.Join(r.Dir(), "socket"), Net: "unix"})
@@ -123,7 +123,7 @@ func TestPipesSocketsAndDevicesAreSeenButNotOpened(t *testing.T) {
 	must(t, r.RemoveAll("pipe"))
 }
 
-func TestAPipesWriterNeverMeetsUs(t *testing.T) {
+func TestOpenFile_NeverReleasesTheWriterOfAPipe(t *testing.T) {
 	r := openTemp(t)
 	must(t, r.Mkfifo("pipe", 0o600))
 	met := make(chan error, 1)
@@ -147,7 +147,7 @@ func TestAPipesWriterNeverMeetsUs(t *testing.T) {
 	must(t, <-met, f.Close())
 }
 
-func TestMetadataAreSet(t *testing.T) {
+func TestSetMeta_SetsMetadata(t *testing.T) {
 	someone := uint32(os.Getuid())
 	if someone == 0 {
 		someone = testkit.Nobody
@@ -191,7 +191,7 @@ func TestMetadataAreSet(t *testing.T) {
 	}
 }
 
-func TestMetadataThatAreRightAreLeftAlone(t *testing.T) {
+func TestSetMeta_LeavesCorrectMetadataAlone(t *testing.T) {
 	r := openTemp(t)
 	write(t, r, "file", "content")
 	e := lstat(t, r, "file")
@@ -201,7 +201,7 @@ func TestMetadataThatAreRightAreLeftAlone(t *testing.T) {
 	}
 }
 
-func TestMetadataOfAnotherKindAreRefused(t *testing.T) {
+func TestSetMeta_RefusesAnotherKind(t *testing.T) {
 	r := openTemp(t)
 	must(t, r.Symlink("file", "link"))
 	write(t, r, "file", "content")
@@ -214,7 +214,7 @@ func TestMetadataOfAnotherKindAreRefused(t *testing.T) {
 	}
 }
 
-func TestExtendedAttributesAreSetAndRemoved(t *testing.T) {
+func TestSetMeta_SetsAndRemovesExtendedAttributes(t *testing.T) {
 	for _, path := range []string{"file", "folder"} {
 		r := openTemp(t)
 		write(t, r, "file", "content")

@@ -100,7 +100,7 @@ func opened(f *os.File, _ Entry, err error) error {
 	return err
 }
 
-func TestPathsThatLeaveTheRootAreRefused(t *testing.T) {
+func TestRoot_PathsThatLeaveItAreRefused(t *testing.T) {
 	cases := map[string]struct {
 		path string
 		want error
@@ -141,7 +141,7 @@ func TestPathsThatLeaveTheRootAreRefused(t *testing.T) {
 	}
 }
 
-func TestTheRootItselfCannotBeMadeMovedOrRemoved(t *testing.T) {
+func TestRoot_CannotBeCreatedMovedOrRemovedItself(t *testing.T) {
 	for _, op := range []string{"Create", "Mkdir", "Symlink", "Link to", "Mkfifo", "Rename", "Rename to", "Remove", "RemoveAll"} {
 		for _, path := range []string{".", "./", "./."} {
 			r := openTemp(t)
@@ -153,7 +153,7 @@ func TestTheRootItselfCannotBeMadeMovedOrRemoved(t *testing.T) {
 	}
 }
 
-func TestTheRootItselfCanBeLookedAt(t *testing.T) {
+func TestLstat_OfTheRootItself(t *testing.T) {
 	r := openTemp(t)
 	e := lstat(t, r, ".")
 	if e.Kind != Dir || e.Path != "." {
@@ -166,7 +166,7 @@ func TestTheRootItselfCanBeLookedAt(t *testing.T) {
 	}
 }
 
-func TestPathsAreCleaned(t *testing.T) {
+func TestRoot_CleansPaths(t *testing.T) {
 	r := openTemp(t)
 	must(t, r.MkdirAll("a//b/./c/", 0o755))
 	write(t, r, "./a/b//f", "content")
@@ -175,7 +175,7 @@ func TestPathsAreCleaned(t *testing.T) {
 	}
 }
 
-func TestAClosedRootDoesNothing(t *testing.T) {
+func TestRoot_ClosedDoesNothing(t *testing.T) {
 	for op, do := range operations {
 		r := openTemp(t)
 		write(t, r, "file", "content")
@@ -187,7 +187,7 @@ func TestAClosedRootDoesNothing(t *testing.T) {
 	}
 }
 
-func TestOpenRefusesWhatIsNoFolder(t *testing.T) {
+func TestOpen_RefusesFilesAndMissingPaths(t *testing.T) {
 	dir := t.TempDir()
 	must(t, os.WriteFile(filepath.Join(dir, "file"), nil, 0o600))
 	for _, name := range []string{"file", "missing"} {
@@ -198,7 +198,7 @@ func TestOpenRefusesWhatIsNoFolder(t *testing.T) {
 	}
 }
 
-func TestARootStaysWithItsFolder(t *testing.T) {
+func TestRoot_StaysWithItsFolderAfterARename(t *testing.T) {
 	dir := t.TempDir()
 	must(t, os.Mkdir(filepath.Join(dir, "a"), 0o755), os.Mkdir(filepath.Join(dir, "other"), 0o755))
 	r := openDir(t, filepath.Join(dir, "a"))

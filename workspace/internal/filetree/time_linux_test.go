@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-func TestTimesThatNanosecondsCannotTellAreTheLastThatTheyCan(t *testing.T) {
+func TestTime_OutOfRangeIsClamped(t *testing.T) {
 	for name, c := range map[string]struct {
 		at   unix.StatxTimestamp
 		want int64

@@ -35,7 +35,7 @@ func paths(entries []Entry) []string {
 	return out
 }
 
-func TestAWalkIsSortedByPath(t *testing.T) {
+func TestWalk_IsSortedByPath(t *testing.T) {
 	r := openTemp(t)
 	for _, dir := range []string{"a/x", "a-b/y", "a-b-c", "a.d/z", "a0", "b/a"} {
 		must(t, r.MkdirAll(dir, 0o755))
@@ -49,7 +49,7 @@ func TestAWalkIsSortedByPath(t *testing.T) {
 }
 
 // Names of few letters around the slash are those that sort unlike their folders.
-func TestAWalkFindsWhatIsThereInOrder(t *testing.T) {
+func TestWalk_FindsRandomNamesInOrder(t *testing.T) {
 	name := rapid.StringMatching(`[-./0a\xff]{1,3}`).Filter(func(s string) bool {
 		return s != "." && s != ".." && !strings.Contains(s, "/")
 	})
@@ -77,7 +77,7 @@ func TestAWalkFindsWhatIsThereInOrder(t *testing.T) {
 	})
 }
 
-func TestAWalkAndLstatAgree(t *testing.T) {
+func TestWalk_AgreesWithLstat(t *testing.T) {
 	r := openTemp(t)
 	must(t, r.MkdirAll("a/b", 0o755), r.Symlink("nowhere", "a/link"))
 	write(t, r, "a/file", "content")
@@ -94,7 +94,7 @@ func TestAWalkAndLstatAgree(t *testing.T) {
 	}
 }
 
-func TestAWalkLeavesOutWhatIsSkipped(t *testing.T) {
+func TestWalk_OmitsSkippedEntries(t *testing.T) {
 	r := openTemp(t)
 	must(t, r.MkdirAll("keep/deep", 0o755), r.MkdirAll("skip/deep", 0o755))
 	write(t, r, "keep/file.tmp", "")
@@ -118,7 +118,7 @@ func TestAWalkLeavesOutWhatIsSkipped(t *testing.T) {
 	}
 }
 
-func TestAWalkBeginsWhereItIsTold(t *testing.T) {
+func TestWalk_BeginsAtFrom(t *testing.T) {
 	r := openTemp(t)
 	must(t, r.MkdirAll("a/b/c", 0o755), r.MkdirAll("d", 0o755))
 	write(t, r, "a/f", "")
@@ -134,7 +134,7 @@ func TestAWalkBeginsWhereItIsTold(t *testing.T) {
 	}
 }
 
-func TestAWalkEndsWithItsContext(t *testing.T) {
+func TestWalk_EndsWithItsContext(t *testing.T) {
 	r := openTemp(t)
 	must(t, r.MkdirAll("a/b/c", 0o755))
 	ctx, cancel := context.WithCancel(t.Context())
@@ -144,7 +144,7 @@ func TestAWalkEndsWithItsContext(t *testing.T) {
 	}
 }
 
-func TestAWalkLeavesOutWhatDisappears(t *testing.T) {
+func TestWalk_OmitsEntriesThatDisappear(t *testing.T) {
 	r := openTemp(t)
 	for range 50 {
 		must(t, r.MkdirAll("a/b/c", 0o755), r.MkdirAll("d", 0o755))
@@ -160,7 +160,7 @@ func TestAWalkLeavesOutWhatDisappears(t *testing.T) {
 	}
 }
 
-func TestAFolderWithManyFilesIsListedWhole(t *testing.T) {
+func TestReadDir_ListsAFolderWithManyFiles(t *testing.T) {
 	r := openTemp(t)
 	var want []string
 	for i := range 600 {

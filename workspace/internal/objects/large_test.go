@@ -39,7 +39,7 @@ func onDisk(t testing.TB, f *os.File) int64 {
 	return data
 }
 
-func TestHolesAreKept(t *testing.T) {
+func TestPut_KeepsHoles(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("holes are known on Linux only")
 	}
@@ -81,7 +81,7 @@ func TestHolesAreKept(t *testing.T) {
 	}
 }
 
-func TestAHoleNeedsNoRoom(t *testing.T) {
+func TestPut_HolesNeedNoRoom(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("holes are known on Linux only")
 	}
@@ -106,7 +106,7 @@ func (g *growing) ReadAt(b []byte, offset int64) (int, error) {
 	return g.Reader.ReadAt(b, offset)
 }
 
-func TestAFileThatChangesWhileItIsPutIsKeptAsItWasRead(t *testing.T) {
+func TestPut_ChangingFileIsStoredAsRead(t *testing.T) {
 	const was = 3 * maxSmall
 	before := someBytes(1, was)
 	for _, test := range []struct {
@@ -141,7 +141,7 @@ func TestAFileThatChangesWhileItIsPutIsKeptAsItWasRead(t *testing.T) {
 }
 
 // A real file, of which the system says where its data is.
-func TestARealFileThatIsCutOffWhileItIsPut(t *testing.T) {
+func TestPut_FileTruncatedDuringTheRead(t *testing.T) {
 	s := openStore(t, nil)
 	f := fileWith(t, someBytes(1, 3*maxSmall))
 	s.sys.writeAt = func(dst *os.File, b []byte, offset int64) (int, error) {
@@ -164,7 +164,7 @@ func copyAll(dst, src *os.File) error {
 	return err
 }
 
-func TestWhatSharesBlocksIsReadAfterwards(t *testing.T) {
+func TestPut_HashesTheClonedBlocks(t *testing.T) {
 	s, content := openStore(t, nil), someBytes(1, 2*maxSmall)
 	shared := 0
 	var f *os.File
@@ -189,7 +189,7 @@ func TestWhatSharesBlocksIsReadAfterwards(t *testing.T) {
 	checkUsage(t, s, 2*maxSmall, 2*maxSmall)
 }
 
-func TestACopyWorksWhereTheSystemCannotHelp(t *testing.T) {
+func TestWriteTo_WorksWithoutCopyFileRange(t *testing.T) {
 	s, content := openStore(t, nil), someBytes(1, 3*maxSmall)
 	h := put(t, s, content)
 	s.sys.copyRange = func(dst, src *os.File, start, end int64) (int64, error) {
@@ -200,7 +200,7 @@ func TestACopyWorksWhereTheSystemCannotHelp(t *testing.T) {
 }
 
 // A file with nothing but a hole costs its owner nothing, and to hash a large one takes long.
-func TestTheEndOfAContextEndsTheReadingOfAHugeHole(t *testing.T) {
+func TestPut_CancelledContextEndsAHugeHole(t *testing.T) {
 	dir := t.TempDir()
 	s, err := Open(filepath.Join(dir, "store"), nil)
 	if err != nil {

@@ -133,7 +133,7 @@ func (m *model) check(t *rapid.T) {
 	}
 }
 
-func TestAStoreIsAMapWithLimits(t *testing.T) {
+func TestStore_BehavesLikeAMapWithLimits(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		m := &model{refs: map[Hash]int{}, bytes: map[Hash][]byte{}}
 		m.max = rapid.SampledFrom([]int64{3000, 20_000, 3 * maxSmall}).Draw(rt, "max")
@@ -170,7 +170,7 @@ func TestAStoreIsAMapWithLimits(t *testing.T) {
 }
 
 // Many put, read and release the same few contents while packs are rewritten.
-func TestManyAtOnceGetWhatTheyPut(t *testing.T) {
+func TestStore_ConcurrentUse(t *testing.T) {
 	s := openStore(t, &Options{MaxBytes: 4 * maxSmall})
 	s.packSize = 8000
 	sizes := []int{0, 10, 1000, 1001, 3000, 5000, maxSmall + 1}

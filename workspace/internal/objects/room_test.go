@@ -26,7 +26,7 @@ func checkFull(t *testing.T, err error, want FullError) {
 	}
 }
 
-func TestAFullStoreSaysHowMuchThereIs(t *testing.T) {
+func TestFullError_NamesSizeAndLimit(t *testing.T) {
 	s := openStore(t, &Options{MaxBytes: 100})
 	kept := put(t, s, someBytes(1, 60))
 	_, err := s.PutBytes(someBytes(2, 41))
@@ -43,7 +43,7 @@ func TestAFullStoreSaysHowMuchThereIs(t *testing.T) {
 	checkKept(t, s, kept, someBytes(1, 60))
 }
 
-func TestWhatIsThereFitsIntoAFullStore(t *testing.T) {
+func TestPut_ExistingContentFitsIntoAFullStore(t *testing.T) {
 	for name, size := range map[string]int{"small": 100, "large": maxSmall + 1} {
 		t.Run(name, func(t *testing.T) {
 			s, content := openStore(t, &Options{MaxBytes: int64(size)}), someBytes(1, size)
@@ -59,7 +59,7 @@ func TestWhatIsThereFitsIntoAFullStore(t *testing.T) {
 	}
 }
 
-func TestEqualContentsAtTheSameTimeNeedRoomOnce(t *testing.T) {
+func TestPut_ConcurrentEqualContentsNeedRoomOnce(t *testing.T) {
 	for name, size := range map[string]int{"small": 50_000, "large": maxSmall + 1} {
 		t.Run(name, func(t *testing.T) {
 			s, content := openStore(t, &Options{MaxBytes: int64(size)}), someBytes(1, size)
@@ -81,7 +81,7 @@ func TestEqualContentsAtTheSameTimeNeedRoomOnce(t *testing.T) {
 	}
 }
 
-func TestDeadContentsMakeRoomWhenItIsNeeded(t *testing.T) {
+func TestPut_ReclaimsReleasedContents(t *testing.T) {
 	s := openStore(t, &Options{MaxBytes: 300})
 	var hashes []Hash
 	for seed := range uint64(3) {
@@ -100,7 +100,7 @@ func TestDeadContentsMakeRoomWhenItIsNeeded(t *testing.T) {
 	checkFull(t, err, FullError{Size: 101, Used: 300, Limit: 300})
 }
 
-func TestDeadContentsMakeRoomForALargeOne(t *testing.T) {
+func TestPut_ReclaimsReleasedContentsForALargeOne(t *testing.T) {
 	s := openStore(t, &Options{MaxBytes: 2 * maxSmall})
 	small := someBytes(1, 100)
 	put(t, s, small)
@@ -111,7 +111,7 @@ func TestDeadContentsMakeRoomForALargeOne(t *testing.T) {
 	checkUsage(t, s, 2*maxSmall, 2*maxSmall)
 }
 
-func TestAPackThatIsHalfDeadIsRewritten(t *testing.T) {
+func TestRewrite_PackWithHalfOfItsContentsReleased(t *testing.T) {
 	const size, count = 100_000, 60
 	s := openStore(t, nil)
 	for seed := range uint64(count) {
@@ -134,7 +134,7 @@ func TestAPackThatIsHalfDeadIsRewritten(t *testing.T) {
 	}
 }
 
-func TestARewriteWaitsForThoseWhoRead(t *testing.T) {
+func TestRewrite_WaitsForReaders(t *testing.T) {
 	const size, count = 600_000, 8
 	s := openStore(t, nil)
 	for seed := range uint64(count) {
@@ -165,7 +165,7 @@ func TestARewriteWaitsForThoseWhoRead(t *testing.T) {
 	checkKept(t, s, last, someBytes(count-1, size))
 }
 
-func TestAFullPackIsFollowedByAnother(t *testing.T) {
+func TestPut_FullPackIsFollowedByAnother(t *testing.T) {
 	s := openStore(t, nil)
 	s.packSize = 4 * maxSmall
 	const count = 4 + 3
@@ -201,7 +201,7 @@ func fullDisk(room int64) func(*os.File, []byte, int64) (int, error) {
 	}
 }
 
-func TestAFullDiskLeavesNoHalfContent(t *testing.T) {
+func TestPut_FullDiskLeavesNoPartialContent(t *testing.T) {
 	for name, size := range map[string]int{"small": 200, "large": 2 * maxSmall} {
 		t.Run(name, func(t *testing.T) {
 			s, before := openStore(t, nil), someBytes(1, 300)
@@ -220,7 +220,7 @@ func TestAFullDiskLeavesNoHalfContent(t *testing.T) {
 	}
 }
 
-func TestAFullDiskWhileAPackIsRewrittenLosesNothing(t *testing.T) {
+func TestRewrite_FullDiskLosesNothing(t *testing.T) {
 	const size = 300_000
 	s := openStore(t, nil)
 	for seed := range uint64(12) {
@@ -265,7 +265,7 @@ func (l late) Size() int64 {
 }
 
 // The first one writes only when the second one has read the same, or has found no room for it.
-func TestTheSecondOfTwoEqualContentsWaitsForTheFirst(t *testing.T) {
+func TestPut_SecondOfTwoEqualContentsWaitsForTheFirst(t *testing.T) {
 	for _, test := range []struct {
 		name      string
 		size, max int

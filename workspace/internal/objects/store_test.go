@@ -111,7 +111,7 @@ func diskOf(t testing.TB, s *Store) (n int64) {
 	return n
 }
 
-func TestAContentIsKeptAsItIs(t *testing.T) {
+func TestStore_ContentRoundTrip(t *testing.T) {
 	for _, test := range []struct {
 		name string
 		size int
@@ -149,7 +149,7 @@ func TestAContentIsKeptAsItIs(t *testing.T) {
 	}
 }
 
-func TestNothingCostsNothing(t *testing.T) {
+func TestStore_EmptyContentNeedsNoRoom(t *testing.T) {
 	s := openStore(t, &Options{MaxBytes: 1})
 	h := put(t, s, nil)
 	s.Retain(h)
@@ -162,7 +162,7 @@ func TestNothingCostsNothing(t *testing.T) {
 	}
 }
 
-func TestAContentStaysUntilItsLastReference(t *testing.T) {
+func TestRelease_LastReferenceRemovesTheContent(t *testing.T) {
 	for name, size := range map[string]int{"small": 100, "large": maxSmall + 100} {
 		t.Run(name, func(t *testing.T) {
 			s, content := openStore(t, nil), someBytes(2, size)
@@ -181,7 +181,7 @@ func TestAContentStaysUntilItsLastReference(t *testing.T) {
 	}
 }
 
-func TestMistakesWithReferencesPanic(t *testing.T) {
+func TestStore_UnknownReferencePanics(t *testing.T) {
 	for name, use := range map[string]func(*Store, Hash){"Retain": (*Store).Retain, "Release": (*Store).Release} {
 		t.Run(name, func(t *testing.T) {
 			s := openStore(t, nil)
@@ -195,7 +195,7 @@ func TestMistakesWithReferencesPanic(t *testing.T) {
 	}
 }
 
-func TestAReaderGoesOnWhenTheContentIsReleased(t *testing.T) {
+func TestOpen_ReaderOutlivesTheRelease(t *testing.T) {
 	for name, size := range map[string]int{"small": 100, "large": 2*maxSmall + 100} {
 		t.Run(name, func(t *testing.T) {
 			s, content := openStore(t, nil), someBytes(3, size)
@@ -221,7 +221,7 @@ func TestAReaderGoesOnWhenTheContentIsReleased(t *testing.T) {
 	}
 }
 
-func TestAClosedStoreSaysSo(t *testing.T) {
+func TestStore_ClosedReturnsAnError(t *testing.T) {
 	s := openStore(t, nil)
 	kept := put(t, s, []byte("x"))
 	large := put(t, s, someBytes(1, maxSmall+1))
@@ -256,14 +256,14 @@ func TestAClosedStoreSaysSo(t *testing.T) {
 	}
 }
 
-func TestAFolderThatCannotBeMadeSaysWhatToDo(t *testing.T) {
+func TestOpen_FolderThatCannotBeMadeHasAdvice(t *testing.T) {
 	f := fileWith(t, nil)
 	if _, err := Open(filepath.Join(f.Name(), "store"), nil); err == nil || !strings.Contains(advice.Text(err), "next:") {
 		t.Errorf("got %v, want what to do", err)
 	}
 }
 
-func TestWhatSomebodyElseChangedIsNotGivenOut(t *testing.T) {
+func TestOpen_DamagedContentIsNotReturned(t *testing.T) {
 	for name, size := range map[string]int{"small": 100, "large": maxSmall + 1} {
 		t.Run(name, func(t *testing.T) {
 			s := openStore(t, nil)

@@ -26,7 +26,7 @@ func mapOnly(t *testing.T, path string, flag, prot, how int) {
 	t.Cleanup(func() { _ = unix.Munmap(mapping) })
 }
 
-func TestUnwrittenIsFalseWhileSomebodyCanWrite(t *testing.T) {
+func TestUnwritten_IsFalseWhileAWriterIsOpen(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		have func(t *testing.T, path string)
@@ -79,11 +79,11 @@ func TestUnwrittenIsFalseWhileSomebodyCanWrite(t *testing.T) {
 }
 
 // Root may ask about everybody's files, all others about their own.
-func TestAnOrdinaryUserAsksAboutOwnFiles(t *testing.T) {
-	testkit.RerunAsUser(t, "/bin/sh", "^(TestUnwrittenIsFalse.*|TestEveryOperation.*|TestAMapping.*|TestOtherPeoples.*|TestSettle.*)$")
+func TestUnwritten_AsAnOrdinaryUser(t *testing.T) {
+	testkit.RerunAsUser(t, "/bin/sh", "^Test(Unwritten_(IsFalse|FileOfAnotherUser)|Watcher_Reports|Settle_)")
 }
 
-func TestOtherPeoplesFilesAreAnError(t *testing.T) {
+func TestUnwritten_FileOfAnotherUserIsAnError(t *testing.T) {
 	if os.Getuid() == 0 {
 		t.Skip("root may ask about everybody's")
 	}
@@ -95,7 +95,7 @@ func TestOtherPeoplesFilesAreAnError(t *testing.T) {
 
 // The lease is there for a moment only: who opens for writing meanwhile succeeds, in the worst case a
 // little later, and nothing is left behind.
-func TestAskingDisturbsNobody(t *testing.T) {
+func TestUnwritten_DoesNotDisturbWriters(t *testing.T) {
 	eachFileSystem(t, func(t *testing.T, dir string) {
 		path := dir + "/f"
 		write(t, path, "file f")
@@ -123,7 +123,7 @@ func TestAskingDisturbsNobody(t *testing.T) {
 	})
 }
 
-func TestSettleTakesBackOnlyTheCallersOwnOpening(t *testing.T) {
+func TestSettle_RemovesOnlyHintsOfTheCaller(t *testing.T) {
 	eachFileSystem(t, func(t *testing.T, dir string) {
 		for _, name := range []string{"read", "written", "hot", "other"} {
 			write(t, dir+"/"+name, name)

@@ -30,7 +30,7 @@ func withOwnMounts(t *testing.T) bool {
 	return false
 }
 
-func TestSomethingMountedInsideEndsTheWatch(t *testing.T) {
+func TestWatcher_MountInsideEndsTheWatch(t *testing.T) {
 	if !withOwnMounts(t) {
 		return
 	}
@@ -61,7 +61,7 @@ func TestSomethingMountedInsideEndsTheWatch(t *testing.T) {
 	must(t, watchTree(t, tree, nil).Close())
 }
 
-func TestLayeredFileSystemsAreRefused(t *testing.T) {
+func TestNew_RefusesLayeredFileSystems(t *testing.T) {
 	if !withOwnMounts(t) {
 		return
 	}

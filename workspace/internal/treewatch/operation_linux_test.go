@@ -176,7 +176,7 @@ var operations = []struct {
 	}, map[string]Hint{"f": Written, "g": Gone, "h": Touched}},
 }
 
-func TestEveryOperationIsTold(t *testing.T) {
+func TestWatcher_ReportsEveryOperation(t *testing.T) {
 	eachFileSystem(t, func(t *testing.T, parent string) {
 		for _, op := range operations {
 			t.Run(op.name, func(t *testing.T) {
@@ -200,7 +200,7 @@ func TestEveryOperationIsTold(t *testing.T) {
 	})
 }
 
-func TestAMappingIsToldWhenItsProcessEnds(t *testing.T) {
+func TestWatcher_ReportsAMappingWhenItsProcessEnds(t *testing.T) {
 	eachFileSystem(t, func(t *testing.T, dir string) {
 		write(t, dir+"/f", "file f")
 		w := watchTree(t, dir, nil)
@@ -233,7 +233,7 @@ func TestAMappingIsToldWhenItsProcessEnds(t *testing.T) {
 	})
 }
 
-func TestAWriteThroughAMappingIsNotToldButTheLeaseKnows(t *testing.T) {
+func TestUnwritten_FindsAMappingThatTheWatcherMisses(t *testing.T) {
 	eachFileSystem(t, func(t *testing.T, dir string) {
 		write(t, dir+"/f", "file f")
 		w := watchTree(t, dir, nil)
@@ -252,7 +252,7 @@ func TestAWriteThroughAMappingIsNotToldButTheLeaseKnows(t *testing.T) {
 	})
 }
 
-func TestANameOutsideOfTheTreeIsToldForAddedFiles(t *testing.T) {
+func TestAddFile_ReportsWritesThroughALinkOutside(t *testing.T) {
 	eachFileSystem(t, func(t *testing.T, dir string) {
 		write(t, dir+"/tree/f", "f")
 		write(t, dir+"/tree/g", "g")

@@ -182,7 +182,7 @@ func shell(t testing.TB, dir, script string) *exec.Cmd {
 
 // A reader that looks only at the reported paths knows the tree at any time, whatever another process does
 // to it.
-func TestWhoFollowsTheHintsKnowsTheTree(t *testing.T) {
+func TestHints_SufficeToFollowTheTree(t *testing.T) {
 	for _, tt := range []struct {
 		name       string
 		whileItRun bool
@@ -230,7 +230,7 @@ func TestWhoFollowsTheHintsKnowsTheTree(t *testing.T) {
 	}
 }
 
-func TestWhoFollowsTheHintsKnowsWhatGitDid(t *testing.T) {
+func TestHints_SufficeToFollowGit(t *testing.T) {
 	git, err := exec.LookPath("git")
 	if err != nil {
 		t.Skip(err)

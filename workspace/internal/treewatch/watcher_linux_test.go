@@ -91,7 +91,7 @@ func must(t testing.TB, err error) {
 	}
 }
 
-func TestAQuietTreeHasNoHints(t *testing.T) {
+func TestWatcher_UnchangedTreeHasNoHints(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir+"/a/b/c", "c")
 	w := watchTree(t, dir, nil)
@@ -100,7 +100,7 @@ func TestAQuietTreeHasNoHints(t *testing.T) {
 	}
 }
 
-func TestFoldersThatMoveAreScannedWhereTheyWent(t *testing.T) {
+func TestWatcher_MovedFoldersAreScannedAtTheirNewPath(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		do   func(dir string) error
@@ -148,7 +148,7 @@ func TestFoldersThatMoveAreScannedWhereTheyWent(t *testing.T) {
 }
 
 // What was told before the move is of no use after it; what happens after it must be told by new names.
-func TestAMovedFolderIsToldByItsNewPath(t *testing.T) {
+func TestWatcher_MovedFolderIsReportedByItsNewPath(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir+"/a/b/c/file", "1")
 	w := watchTree(t, dir, nil)
@@ -165,7 +165,7 @@ func TestAMovedFolderIsToldByItsNewPath(t *testing.T) {
 	}
 }
 
-func TestWhatIsDoneInAFolderThatMovedOutIsNotTold(t *testing.T) {
+func TestWatcher_FolderMovedOutIsNotReported(t *testing.T) {
 	dir := t.TempDir() + "/tree"
 	write(t, dir+"/a/b/c", "c")
 	w := watchTree(t, dir, nil)
@@ -180,7 +180,7 @@ func TestWhatIsDoneInAFolderThatMovedOutIsNotTold(t *testing.T) {
 	}
 }
 
-func TestAFolderMetUnderTwoPathsIsADoubt(t *testing.T) {
+func TestWatcher_FolderAddedUnderTwoPathsIsAnOverflow(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir+"/a/b/c", "c")
 	w := watchTree(t, dir, nil)
@@ -198,7 +198,7 @@ func TestAFolderMetUnderTwoPathsIsADoubt(t *testing.T) {
 	}
 }
 
-func TestAFullQueueIsAnOverflow(t *testing.T) {
+func TestWatcher_FullQueueIsAnOverflow(t *testing.T) {
 	dir := t.TempDir()
 	names := make([]string, 200)
 	for i := range names {
@@ -222,7 +222,7 @@ func TestAFullQueueIsAnOverflow(t *testing.T) {
 }
 
 // Each removed watch is told, so many must not fill the queue.
-func TestALargeFolderCanMove(t *testing.T) {
+func TestWatcher_LargeFolderCanMove(t *testing.T) {
 	dir := t.TempDir() + "/tree"
 	must(t, os.Mkdir(dir, 0o755))
 	w := watchTree(t, dir, nil)
@@ -237,7 +237,7 @@ func TestALargeFolderCanMove(t *testing.T) {
 	w.mu.Unlock()
 }
 
-func TestAFullTableIsATypedError(t *testing.T) {
+func TestWatcher_FullTableIsALimitError(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir+"/a/b/c", "c")
 	w, err := New(dir, &Options{MaxWatches: 2})
@@ -257,7 +257,7 @@ func TestAFullTableIsATypedError(t *testing.T) {
 	}
 }
 
-func TestAClosedWatcherSaysSo(t *testing.T) {
+func TestWatcher_ClosedReturnsAnError(t *testing.T) {
 	w := watchTree(t, t.TempDir(), nil)
 	must(t, w.Close())
 	must(t, w.Close())
@@ -270,7 +270,7 @@ func TestAClosedWatcherSaysSo(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBeWatchedIsRefused(t *testing.T) {
+func TestNew_RefusesUnsupportedFolders(t *testing.T) {
 	if _, err := New("/proc/self", nil); !errors.Is(err, ErrUnsupported) {
 		t.Errorf("proc: got %v, want ErrUnsupported", err)
 	}

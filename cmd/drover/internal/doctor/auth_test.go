@@ -12,7 +12,7 @@ import (
 )
 
 // Which credential counts is decided by package isolation. Here is how it is told.
-func TestDoctorOnCredentials(t *testing.T) {
+func TestExamine_Credentials(t *testing.T) {
 	const key, token, oauth = "ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN"
 	const none = "the host has no authentication for the model"
 	const login = "; a login of the CLI is there, and is only used if asked for"

@@ -19,7 +19,7 @@ import (
 	"github.com/drover-agents/drover/claude"
 )
 
-func TestDoctorOnTheCLI(t *testing.T) {
+func TestExamine_CLI(t *testing.T) {
 	const path, tested, npm = "/usr/bin/claude", "2.1.197 to 2.1.325", "npm install claude"
 	const prefer = npm + ` && export DROVER_CLAUDE="$(npm prefix --global)/bin/claude"`
 	cases := []struct {
@@ -90,7 +90,7 @@ func TestDoctorOnTheCLI(t *testing.T) {
 	}
 }
 
-func TestDoctorSaysThatTheCLILackedTime(t *testing.T) {
+func TestExamine_CLITimeoutIsReported(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Nanosecond)
 	defer cancel()
 	<-ctx.Done()
@@ -101,7 +101,7 @@ func TestDoctorSaysThatTheCLILackedTime(t *testing.T) {
 	}
 }
 
-func TestDoctorAsksForNodeOnlyIfTheCLINeedsIt(t *testing.T) {
+func TestExamine_NodeIsCheckedOnlyIfTheCLINeedsIt(t *testing.T) {
 	const script = "#!/usr/bin/env node\n"
 	cases := []struct {
 		name, text, version string
@@ -142,7 +142,7 @@ func TestDoctorAsksForNodeOnlyIfTheCLINeedsIt(t *testing.T) {
 	}
 }
 
-func TestDoctorAsksForNoNodeWithoutACLI(t *testing.T) {
+func TestExamine_NodeIsNotCheckedWithoutACLI(t *testing.T) {
 	d := healthy(t)
 	d.find = func() (claude.Found, error) { return claude.Found{}, claude.ErrCLINotFound }
 	if got := d.examineNode(t.Context()); got != nil {

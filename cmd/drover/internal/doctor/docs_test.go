@@ -10,7 +10,7 @@ import (
 )
 
 // The page names every flag, check, state and field, so that nothing is added without being promised.
-func TestDoctorIsDocumented(t *testing.T) {
+func TestDocs_NameEveryFlagCheckStateAndField(t *testing.T) {
 	data, err := os.ReadFile("../../../../docs/doctor.md")
 	if err != nil {
 		t.Fatal(err)

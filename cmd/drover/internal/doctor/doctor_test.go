@@ -149,7 +149,7 @@ func ill(t *testing.T) *machine {
 	return d
 }
 
-func TestDoctorGoldenReports(t *testing.T) {
+func TestReport_Golden(t *testing.T) {
 	for name, machineOf := range map[string]func(*testing.T) *machine{"well": healthy, "ill": ill} {
 		d := machineOf(t)
 		report := reportOn(t, d)
@@ -171,7 +171,7 @@ func TestDoctorGoldenReports(t *testing.T) {
 }
 
 // Whatever a run needs is missing or broken in turn: doctor names it, prints the fix, and exits 3.
-func TestDoctorNamesWhatIsWrong(t *testing.T) {
+func TestReport_EveryFaultIsNamedWithItsFix(t *testing.T) {
 	cases := []struct {
 		name  string
 		ruin  func(d *machine)
@@ -234,7 +234,7 @@ func TestDoctorNamesWhatIsWrong(t *testing.T) {
 }
 
 // A run finds the address when it looks for the credential, so both are wrong.
-func TestDoctorNamesABadAddress(t *testing.T) {
+func TestReport_InvalidAddressFailsCredentialAndEndpoint(t *testing.T) {
 	d := healthy(t)
 	d.setenv("ANTHROPIC_BASE_URL", "localhost:1")
 	code, text := diagnosed(t, d)

@@ -28,7 +28,7 @@ func examOf(name string, after time.Duration, listens bool) exam {
 	}}
 }
 
-func TestDoctorWaitsForAllChecksAtOnce(t *testing.T) {
+func TestExamine_ChecksRunConcurrently(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		exams := []exam{
 			examOf("slow", 4*time.Second, true), examOf("quick", time.Second, true), examOf("slower", time.Hour, true), examOf("deaf", time.Hour, false),
@@ -52,7 +52,7 @@ func TestDoctorWaitsForAllChecksAtOnce(t *testing.T) {
 	})
 }
 
-func TestDoctorThatIsStoppedWaitsForTheGraceOnly(t *testing.T) {
+func TestExamine_CancelWaitsForTheGraceOnly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(2*time.Second, cancel)
@@ -65,7 +65,7 @@ func TestDoctorThatIsStoppedWaitsForTheGraceOnly(t *testing.T) {
 	})
 }
 
-func TestDoctorThatIsStoppedEndsAtOnceIfAllListen(t *testing.T) {
+func TestExamine_CancelEndsAtOnceIfChecksObeyIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(2*time.Second, cancel)

@@ -17,8 +17,8 @@ import (
 	"github.com/drover-agents/drover/internal/testkit"
 )
 
-func TestDoctorAsAnOrdinaryUser(t *testing.T) {
-	testkit.RerunAsUser(t, claudetest.CLI(t).Path, "^(TestDoctorReallyWrites|TestTheSandboxProbe)")
+func TestExamine_AsAnOrdinaryUser(t *testing.T) {
+	testkit.RerunAsUser(t, claudetest.CLI(t).Path, "^(TestExamine_WritesATemporaryFile|TestProbeSandbox_ForbiddenBubblewrapIsFound|TestProbeSandbox_TriesInstalledTools|TestProbeSandbox_WithoutTools|TestProbeSandbox_WithoutUserNamespaces)$")
 }
 
 // tools makes a PATH of links to real programs and of scripts.
@@ -42,7 +42,7 @@ func tools(t *testing.T, scripts map[string]string, real ...string) {
 	t.Setenv("PATH", dir)
 }
 
-func TestTheSandboxProbeTriesWhatThereIs(t *testing.T) {
+func TestProbeSandbox_TriesInstalledTools(t *testing.T) {
 	allowed := exec.Command("bwrap", "--unshare-all", "--ro-bind", "/", "/", "true").Run() == nil
 	tools(t, nil, "bwrap", "socat", "true")
 	f := probeSandbox(t.Context())
@@ -59,7 +59,7 @@ func TestTheSandboxProbeTriesWhatThereIs(t *testing.T) {
 	}
 }
 
-func TestTheSandboxProbeWithoutTools(t *testing.T) {
+func TestProbeSandbox_WithoutTools(t *testing.T) {
 	tools(t, nil)
 	f := probeSandbox(t.Context())
 	if f.bubblewrap.err == nil || f.socat.err == nil || f.namespaces == nil {
@@ -71,7 +71,7 @@ func TestTheSandboxProbeWithoutTools(t *testing.T) {
 }
 
 // A bubblewrap that is installed but not allowed to do its work.
-func TestTheSandboxProbeBelievesWhatItTries(t *testing.T) {
+func TestProbeSandbox_ForbiddenBubblewrapIsFound(t *testing.T) {
 	const refuses = "#!/bin/sh\n[ \"$1\" = --version ] && { echo bubblewrap 9.9.9; exit; }\necho 'bwrap: No permissions to create new namespace' >&2; exit 1\n"
 	tools(t, map[string]string{"bwrap": refuses, "socat": "#!/bin/sh\necho what?\n", "apt-get": "#!/bin/sh\n"}, "true")
 	f := probeSandbox(t.Context())
@@ -86,7 +86,7 @@ func TestTheSandboxProbeBelievesWhatItTries(t *testing.T) {
 	}
 }
 
-func TestUserNamespaceFix(t *testing.T) {
+func TestUserNamespaceFix_NamesTheSwitch(t *testing.T) {
 	const other = "allow user namespaces in the container or virtual machine around this one"
 	cases := []struct{ file, value, want string }{
 		{"", "", other},
@@ -109,7 +109,7 @@ func TestUserNamespaceFix(t *testing.T) {
 	}
 }
 
-func TestProgramOutput(t *testing.T) {
+func TestProgramOutput_HasReasonAndNoEnvironment(t *testing.T) {
 	tools(t, map[string]string{"speaks": "#!/bin/sh\necho why; exit 3\n", "mute": "#!/bin/sh\nexit 3\n", "asks": "#!/bin/sh\necho secret: $DROVER_TEST_SECRET\n"})
 	for name, want := range map[string]string{"speaks": "exit status 3: why", "mute": "exit status 3"} {
 		if _, err := programOutput(t.Context(), name); err == nil || err.Error() != want {
@@ -146,7 +146,7 @@ func insideBwrap(t *testing.T, args ...string) (output string, outside bool) {
 }
 
 // On a disk that is really full no temporary file can be written. The disk is one in memory.
-func TestDoctorOnAFullDisk(t *testing.T) {
+func TestExamine_FullDisk(t *testing.T) {
 	out, outside := insideBwrap(t, "--size", "16384", "--tmpfs", "/mnt")
 	if !outside {
 		d := healthy(t)
@@ -160,7 +160,7 @@ func TestDoctorOnAFullDisk(t *testing.T) {
 }
 
 // Where user namespaces are used up, the probe finds none and names the switch.
-func TestTheSandboxProbeWithoutUserNamespaces(t *testing.T) {
+func TestProbeSandbox_WithoutUserNamespaces(t *testing.T) {
 	out, outside := insideBwrap(t, "--disable-userns")
 	if !outside {
 		f := probeSandbox(t.Context())

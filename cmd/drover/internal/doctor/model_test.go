@@ -32,7 +32,7 @@ func examined(t *testing.T, d *machine, state State, detail string) *Check {
 	return got
 }
 
-func TestDoctorTakesEveryAnswerForReachable(t *testing.T) {
+func TestExamine_EveryResponseMeansReachable(t *testing.T) {
 	for status, want := range map[int]State{200: stateOK, 302: stateOK, 401: stateOK, 404: stateOK, 407: stateBroken, 503: stateWarning} {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Location", "/elsewhere")
@@ -47,7 +47,7 @@ func TestDoctorTakesEveryAnswerForReachable(t *testing.T) {
 	}
 }
 
-func TestDoctorDoesNotTryTheModel(t *testing.T) {
+func TestExamine_OfflineAndBedrockSendNoRequest(t *testing.T) {
 	d := healthy(t)
 	d.dial.proxy = func(*http.Request) (*url.URL, error) { t.Error("it was tried"); return nil, nil }
 	d.options.Offline = true
@@ -58,7 +58,7 @@ func TestDoctorDoesNotTryTheModel(t *testing.T) {
 	examined(t, d, stateSkipped, "Amazon Bedrock")
 }
 
-func TestDoctorOnEndpointsThatFail(t *testing.T) {
+func TestExamine_FailingEndpoints(t *testing.T) {
 	closed := httptest.NewServer(nil)
 	closed.Close()
 	plain := httptest.NewServer(http.NotFoundHandler())
@@ -164,7 +164,7 @@ func emptyNameService(t *testing.T) *net.Resolver {
 }
 
 // A server with a certificate of its own is refused, and reached once the CLI's variable names it.
-func TestDoctorOnCertificates(t *testing.T) {
+func TestExamine_Certificates(t *testing.T) {
 	server := httptest.NewUnstartedServer(http.NotFoundHandler())
 	server.Config.ErrorLog = log.New(io.Discard, "", 0)
 	server.StartTLS()
@@ -190,7 +190,7 @@ func TestDoctorOnCertificates(t *testing.T) {
 }
 
 // The request goes through the proxy that the environment chooses, whose password is not shown.
-func TestDoctorGoesThroughTheProxy(t *testing.T) {
+func TestExamine_UsesTheProxyAndHidesItsPassword(t *testing.T) {
 	asked := make(chan string, 1)
 	proxy := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { asked <- r.URL.String() }))
 	defer proxy.Close()
@@ -221,7 +221,7 @@ func TestDoctorGoesThroughTheProxy(t *testing.T) {
 	}
 }
 
-func TestDoctorOnAProxyThatRefuses(t *testing.T) {
+func TestExamine_ProxyThatRefuses(t *testing.T) {
 	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusForbidden) }))
 	defer proxy.Close()
 	address, err := url.Parse(proxy.URL)
@@ -234,7 +234,7 @@ func TestDoctorOnAProxyThatRefuses(t *testing.T) {
 	examined(t, d, stateBroken, "cannot connect to model.invalid through the proxy "+address.Host+": Forbidden")
 }
 
-func TestTheDefaultEndpointIsTheVendors(t *testing.T) {
+func TestEndpointOf_DefaultIsTheVendor(t *testing.T) {
 	endpoint, err := endpointOf("")
 	if err != nil || endpoint.String() != defaultEndpoint {
 		t.Errorf("got %v, %v, want %s", endpoint, err, defaultEndpoint)
@@ -242,7 +242,7 @@ func TestTheDefaultEndpointIsTheVendors(t *testing.T) {
 }
 
 // The fix of a proxy is the variable that names it.
-func TestDoctorOnAProxyThatAsksForAName(t *testing.T) {
+func TestExamine_ProxyThatRequiresAuthentication(t *testing.T) {
 	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusProxyAuthRequired) }))
 	defer proxy.Close()
 	address, err := url.Parse(proxy.URL)

@@ -15,7 +15,7 @@ import (
 	_ "github.com/drover-agents/drover/internal/testkit"
 )
 
-func TestDoctorFoldsAtTheWidthOfATerminal(t *testing.T) {
+func TestReport_FoldsAtTheWidthOfATerminal(t *testing.T) {
 	report := newReport([]Check{
 		{Name: "claude", State: stateOK, Detail: "short"},
 		{Name: "sandbox", State: stateWarning, Detail: strings.Repeat("word ", 20) + "end\x1b[31m\nmo\u202ere", Fix: []string{"one", "two"}},
@@ -38,7 +38,7 @@ exit 0: a run can begin; one warning: sandbox
 }
 
 // Folding loses no word, and no line is wider than it must be.
-func TestFoldedTextKeepsItsWords(t *testing.T) {
+func TestFold_KeepsEveryWord(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		words := rapid.SliceOf(rapid.StringMatching(`[a-zé…]{1,40}`)).Draw(t, "words")
 		most := rapid.IntRange(0, 120).Draw(t, "most")
@@ -54,7 +54,7 @@ func TestFoldedTextKeepsItsWords(t *testing.T) {
 	})
 }
 
-func TestDoctorSummary(t *testing.T) {
+func TestReport_Summary(t *testing.T) {
 	cases := []struct {
 		states []State
 		want   string

@@ -22,7 +22,7 @@ func strongSandbox() sandboxFacts {
 	}
 }
 
-func TestDoctorOnSandboxTools(t *testing.T) {
+func TestExamine_SandboxTools(t *testing.T) {
 	absent, denied := errors.New("not on PATH"), errors.New("operation not permitted")
 	const userFix, aptFix = "sudo sysctl -w x=1", "sudo apt-get install "
 	cases := []struct {
@@ -66,7 +66,7 @@ func TestDoctorOnSandboxTools(t *testing.T) {
 }
 
 // Where there is no cell the line says why, what is there instead, and both ways on.
-func TestDoctorIsHonestAboutIsolation(t *testing.T) {
+func TestExamine_MissingCellIsReportedWithReasonAndOptions(t *testing.T) {
 	absent := errors.New("not on PATH")
 	cases := []struct {
 		name, goos string
@@ -126,7 +126,7 @@ func TestDoctorIsHonestAboutIsolation(t *testing.T) {
 	}
 }
 
-func TestDoctorSkipsTheSandboxElsewhere(t *testing.T) {
+func TestExamine_SandboxIsSkippedOutsideLinux(t *testing.T) {
 	d := healthy(t)
 	d.goos = "darwin"
 	if got := d.examineSandbox(t.Context()); got.State != stateSkipped || !strings.Contains(got.Detail, "not available on darwin") {
@@ -134,7 +134,7 @@ func TestDoctorSkipsTheSandboxElsewhere(t *testing.T) {
 	}
 }
 
-func TestTheSandboxIsProbedOnce(t *testing.T) {
+func TestExamine_SandboxIsProbedOnce(t *testing.T) {
 	n := 0
 	probe := probedOnce(func(context.Context) sandboxFacts { n++; return sandboxFacts{landlock: n} })
 	if a, b := probe(t.Context()), probe(t.Context()); a.landlock != 1 || b.landlock != 1 {
@@ -143,7 +143,7 @@ func TestTheSandboxIsProbedOnce(t *testing.T) {
 }
 
 // What did not answer in time need not be installed.
-func TestDoctorSaysThatTheSandboxLackedTime(t *testing.T) {
+func TestExamine_SandboxTimeoutIsNotMissingTools(t *testing.T) {
 	d := healthy(t)
 	d.goos = "linux"
 	d.sandbox = func(context.Context) sandboxFacts {

@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestDoctorOnFreeSpace(t *testing.T) {
+func TestExamine_FreeSpace(t *testing.T) {
 	const fix = "df -h . && du -xh --max-depth=1 .   shows what takes the space"
 	cases := []struct {
 		name string
@@ -44,7 +44,7 @@ func TestDoctorOnFreeSpace(t *testing.T) {
 	}
 }
 
-func TestDoctorReallyWritesATemporaryFile(t *testing.T) {
+func TestExamine_WritesATemporaryFile(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "file")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
@@ -74,7 +74,7 @@ func TestDoctorReallyWritesATemporaryFile(t *testing.T) {
 	}
 }
 
-func TestFreeSpaceIsReal(t *testing.T) {
+func TestFreeSpace_ReadsTheDisk(t *testing.T) {
 	free, err := freeSpace(t.TempDir())
 	if err != nil || free == 0 {
 		t.Errorf("got %d, %v, want some bytes", free, err)

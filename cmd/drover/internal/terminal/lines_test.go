@@ -20,9 +20,9 @@ import (
 	"github.com/drover-agents/drover/isolation"
 )
 
-// TestLinesOfRecordedRuns shows recorded events as lines of several widths. Each file says why it is
+// TestLines_OfRecordedRuns shows recorded events as lines of several widths. Each file says why it is
 // there, has the events one per line, and a section for each width.
-func TestLinesOfRecordedRuns(t *testing.T) {
+func TestLines_OfRecordedRuns(t *testing.T) {
 	files, err := filepath.Glob("testdata/lines/*.txtar")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no recordings (%v)", err)

@@ -85,7 +85,7 @@ func checkStatus(t *testing.T, screen []string) {
 	}
 }
 
-func TestTheViewKeepsOneStatusLineBelowFinishedLines(t *testing.T) {
+func TestLive_StatusLineStaysBelowFinishedLines(t *testing.T) {
 	for _, size := range [][2]int{{80, 24}, {200, 50}} {
 		t.Run(fmt.Sprintf("%dx%d", size[0], size[1]), func(t *testing.T) {
 			t.Parallel()
@@ -108,7 +108,7 @@ func TestTheViewKeepsOneStatusLineBelowFinishedLines(t *testing.T) {
 	}
 }
 
-func TestTheViewIsRightAfterAResize(t *testing.T) {
+func TestLive_ResizeRedraws(t *testing.T) {
 	t.Parallel()
 	p := newPane(t, 100, 24, "run")
 	p.Wait(`  Bash +npm test`)
@@ -146,7 +146,7 @@ func (p *pane) settled() []string {
 	return nil
 }
 
-func TestTheStatusLineShowsGrowingTextWithoutNoise(t *testing.T) {
+func TestLive_StatusLineShowsGrowingText(t *testing.T) {
 	t.Parallel()
 	p := newPane(t, 80, 24, "writing")
 	p.Wait(`  model .* s$`)
@@ -169,7 +169,7 @@ func TestTheStatusLineShowsGrowingTextWithoutNoise(t *testing.T) {
 	p.Over(0)
 }
 
-func TestTheViewShowsHostileTextEscaped(t *testing.T) {
+func TestLive_HostileTextIsEscaped(t *testing.T) {
 	for _, columns := range []int{80, 200} {
 		t.Run(fmt.Sprint(columns), func(t *testing.T) {
 			t.Parallel()
@@ -194,7 +194,7 @@ func TestTheViewShowsHostileTextEscaped(t *testing.T) {
 	}
 }
 
-func TestAQuestionTakesTheStatusLineAndOneKeyAnswers(t *testing.T) {
+func TestQuestion_ReplacesTheStatusLineAndTakesOneKey(t *testing.T) {
 	for _, columns := range []int{80, 200} {
 		t.Run(fmt.Sprint(columns), func(t *testing.T) {
 			t.Parallel()
@@ -240,7 +240,7 @@ func TestAQuestionTakesTheStatusLineAndOneKeyAnswers(t *testing.T) {
 }
 
 // Nobody shall approve what cannot be seen.
-func TestAQuestionWithoutRoomIsShownAbove(t *testing.T) {
+func TestQuestion_WithoutRoomIsShownAbove(t *testing.T) {
 	t.Parallel()
 	p := newPane(t, 20, 80, "withdraw")
 	p.step("withdraw")
@@ -252,7 +252,7 @@ func TestAQuestionWithoutRoomIsShownAbove(t *testing.T) {
 	p.Wait(`exit code 0`) // and no more: the terminal breaks what over looks for
 }
 
-func TestAWithdrawnQuestionDisappears(t *testing.T) {
+func TestQuestion_WithdrawnDisappears(t *testing.T) {
 	t.Parallel()
 	p := newPane(t, 80, 24, "withdraw")
 	p.Wait(`wants to run: withdrawn`)
@@ -270,7 +270,7 @@ func TestAWithdrawnQuestionDisappears(t *testing.T) {
 	p.Over(0)
 }
 
-func TestQuestionsQueueWhileLinesComeAbove(t *testing.T) {
+func TestQuestion_QueuesWhileLinesArrive(t *testing.T) {
 	t.Parallel()
 	p := newPane(t, 80, 24, "queue")
 	for n := range 3 {
@@ -281,7 +281,7 @@ func TestQuestionsQueueWhileLinesComeAbove(t *testing.T) {
 	p.Over(0)
 }
 
-func TestCtrlCSaysWhatIsStoppedAndTheSummaryComes(t *testing.T) {
+func TestLive_CtrlCNamesStoppedCallsAndPrintsTheSummary(t *testing.T) {
 	for name, during := range map[string]bool{"during a call": false, "during a question": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -305,13 +305,13 @@ func TestCtrlCSaysWhatIsStoppedAndTheSummaryComes(t *testing.T) {
 	}
 }
 
-func TestTheTerminalIsRestoredAfterAPanic(t *testing.T) {
+func TestLive_PanicRestoresTheTerminal(t *testing.T) {
 	t.Parallel()
 	p := newPane(t, 80, 40, "panic")
 	p.Over(2)
 }
 
-func TestAQuietRunShowsOnlyTheAnswer(t *testing.T) {
+func TestLive_QuietShowsOnlyTheAnswer(t *testing.T) {
 	t.Parallel()
 	p := newPane(t, 80, 24, "quiet")
 	p.step("result")
@@ -322,7 +322,7 @@ func TestAQuietRunShowsOnlyTheAnswer(t *testing.T) {
 	}
 }
 
-func TestColoursAreOnlyWhereTheyAreWanted(t *testing.T) {
+func TestColours_OnlyIfWanted(t *testing.T) {
 	for _, tt := range []struct {
 		name, play string
 		env        []string
@@ -353,7 +353,7 @@ func TestColoursAreOnlyWhereTheyAreWanted(t *testing.T) {
 }
 
 // A terminal that cannot move its cursor has lines, and questions between them.
-func TestADumbTerminalIsAskedLineByLine(t *testing.T) {
+func TestDumbTerminal_AsksLineByLine(t *testing.T) {
 	t.Parallel()
 	p := newPane(t, 80, 50, "dumb")
 	p.step("ask")
@@ -367,7 +367,7 @@ func TestADumbTerminalIsAskedLineByLine(t *testing.T) {
 }
 
 // To touch the terminal from the background would stop the program.
-func TestARunInTheBackgroundLeavesTheTerminalAlone(t *testing.T) {
+func TestLive_BackgroundRunDoesNotTouchTheTerminal(t *testing.T) {
 	t.Parallel()
 	p := newPane(t, 80, 24, "background")
 	for _, step := range []string{"result", "more", "done"} {

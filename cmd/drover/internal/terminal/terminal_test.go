@@ -36,7 +36,7 @@ func writeFile(t *testing.T, path string, data []byte) {
 	}
 }
 
-func TestAPipeGetsPlainLinesAndNobodyIsAsked(t *testing.T) {
+func TestPlain_PipeGetsLinesAndNoQuestion(t *testing.T) {
 	t.Setenv("TERM", "xterm")
 	in, out, err := os.Pipe()
 	if err != nil {
@@ -59,7 +59,7 @@ func TestAPipeGetsPlainLinesAndNobodyIsAsked(t *testing.T) {
 	}
 }
 
-func TestColoursAreFewAndMarkWhatMatters(t *testing.T) {
+func TestColours_MarkFewThings(t *testing.T) {
 	l := layout{width: 80, colour: true}
 	for _, tt := range []struct {
 		name string
@@ -78,7 +78,7 @@ func TestColoursAreFewAndMarkWhatMatters(t *testing.T) {
 	}
 }
 
-func TestStoppingSaysWhatIsStopped(t *testing.T) {
+func TestStopping_NamesStoppedCalls(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
 		events []event.Payload
@@ -101,7 +101,7 @@ func TestStoppingSaysWhatIsStopped(t *testing.T) {
 	}
 }
 
-func TestNothingIsStoppedAfterTheSummary(t *testing.T) {
+func TestStopping_PrintsNothingAfterTheSummary(t *testing.T) {
 	var out bytes.Buffer
 	p := newPlain(&out, Options{}, layout{width: 80})
 	p.Show(event.New(event.Done{Status: event.DoneError, Result: "it broke"}))
@@ -118,7 +118,7 @@ func TestNothingIsStoppedAfterTheSummary(t *testing.T) {
 	}
 }
 
-func TestTheAnswer(t *testing.T) {
+func TestAnswer_Forms(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		opts Options
@@ -149,7 +149,7 @@ func TestTheAnswer(t *testing.T) {
 	}
 }
 
-func TestFigures(t *testing.T) {
+func TestFigures_Format(t *testing.T) {
 	for _, tt := range []struct{ got, want string }{
 		{span(0), "0 ms"},
 		{span(200 * time.Microsecond), "0.2 ms"},
@@ -169,7 +169,7 @@ func TestFigures(t *testing.T) {
 	}
 }
 
-func TestTheStatusLine(t *testing.T) {
+func TestStatus_FitsIntoTheRoom(t *testing.T) {
 	l := newLines(Options{MaxUSD: 0.5, Dir: "/work"})
 	check := func(room int, want string) {
 		t.Helper()
@@ -195,7 +195,7 @@ func TestTheStatusLine(t *testing.T) {
 	check(40, "  model  12 s  1,234 tok")
 }
 
-func TestAClosedViewNeitherWritesNorAsksAndLeavesNothing(t *testing.T) {
+func TestView_ClosedNeitherWritesNorAsks(t *testing.T) {
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 	in, other, err := os.Pipe()
 	if err != nil {
@@ -225,7 +225,7 @@ func TestAClosedViewNeitherWritesNorAsksAndLeavesNothing(t *testing.T) {
 	}
 }
 
-func TestTheScreenIsWrittenOnlyWhenSomethingChanges(t *testing.T) {
+func TestLive_WritesOnlyChanges(t *testing.T) {
 	out, err := os.Create(filepath.Join(t.TempDir(), "screen"))
 	if err != nil {
 		t.Fatal(err)

@@ -16,7 +16,7 @@ import (
 	_ "github.com/drover-agents/drover/internal/testkit"
 )
 
-func TestClip(t *testing.T) {
+func TestClip_Cases(t *testing.T) {
 	for _, tt := range []struct {
 		name, text string
 		most       int
@@ -48,7 +48,7 @@ func TestClip(t *testing.T) {
 }
 
 // Marks take no column, and could go on for ever.
-func TestMarksWithoutEndAreCut(t *testing.T) {
+func TestClip_CutsEndlessCombiningMarks(t *testing.T) {
 	flood := "e" + strings.Repeat("\u0301", 1000)
 	for name, got := range map[string]string{"clip": clip(flood, 5), "clipStart": clipStart(flood, 5), "cut": cut(flood, 5)} {
 		if n := utf8.RuneCountInString(got); n > maxRunes(5)+1 {
@@ -57,7 +57,7 @@ func TestMarksWithoutEndAreCut(t *testing.T) {
 	}
 }
 
-func TestWrap(t *testing.T) {
+func TestWrap_Cases(t *testing.T) {
 	for _, tt := range []struct {
 		name, text string
 		most, rows int
@@ -122,7 +122,7 @@ func anyText() *rapid.Generator[string] {
 	return rapid.OneOf(rapid.String(), rapid.StringMatching(`[a-z ]{0,80}`), rapid.StringMatching("[漢字e\u0301\x1b\\[\n\t]{0,60}"))
 }
 
-func TestNoRowIsEverWiderThanTheTerminal(t *testing.T) {
+func TestLines_NoRowIsWiderThanTheTerminal(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := row{
 			deep: rapid.IntRange(0, 4).Draw(t, "deep"), what: anyText().Draw(t, "what"), subject: anyText().Draw(t, "subject"),
@@ -136,7 +136,7 @@ func TestNoRowIsEverWiderThanTheTerminal(t *testing.T) {
 	})
 }
 
-func TestNoStatusIsEverWiderThanItsRoom(t *testing.T) {
+func TestStatus_NeverWiderThanItsRoom(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		l := newLines(Options{MaxUSD: 1})
 		room := rapid.IntRange(0, 220).Draw(t, "room")

@@ -15,7 +15,7 @@ import (
 	"github.com/drover-agents/drover/workspace"
 )
 
-func TestPlainError(t *testing.T) {
+func TestError_RemovesPackageNames(t *testing.T) {
 	for text, want := range map[string]string{
 		"claude: CLI not found":                      "CLI not found",
 		"agent: claude: gate: no":                    "no",
@@ -34,7 +34,7 @@ func TestPlainError(t *testing.T) {
 var goNames = regexp.MustCompile(`Options|/compact|MountPath|FollowSymlinks|\b[Ee]xclude\b|\bDir\b|\bForce\b|\bState\b|TempDir`)
 
 // What the libraries advise programs to do is not what people can do.
-func TestErrorsForPeopleHaveNoAdviceForPrograms(t *testing.T) {
+func TestError_HasNoAdviceForPrograms(t *testing.T) {
 	for _, err := range []error{
 		&claude.ProcessError{During: "initialize"},
 		&claude.ProcessError{During: "a turn"},

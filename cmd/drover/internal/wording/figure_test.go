@@ -4,7 +4,7 @@ package wording
 
 import "testing"
 
-func TestFigures(t *testing.T) {
+func TestFigures_Format(t *testing.T) {
 	for _, tt := range []struct{ got, want string }{
 		{Dollars(0), "$0.00"},
 		{Dollars(0.00042), "$0.0004"},
