@@ -40,10 +40,10 @@ func Wrap(err error, format string, args ...any) error {
 
 // Of returns the advice of an error, or "". The outermost [Adviser] that knows something counts; of joined errors, each one.
 func Of(err error) string {
-	if a, ok := err.(Adviser); ok && a.Advice() != "" {
+	if a, ok := err.(Adviser); ok && a.Advice() != "" { //nolint:errorlint // this function unwraps
 		return a.Advice()
 	}
-	switch err := err.(type) {
+	switch err := err.(type) { //nolint:errorlint // this function unwraps
 	case interface{ Unwrap() error }:
 		return Of(err.Unwrap())
 	case interface{ Unwrap() []error }:

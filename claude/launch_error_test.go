@@ -86,7 +86,7 @@ func TestConnect_LaunchErrorsNameCauseAndFix(t *testing.T) {
 		}, nil, []string{"starting the CLI", "the jail is full", ok, "next: "}},
 		{"spawner fails and knows what to do", func(_ *testing.T, o *claude.Options) {
 			o.CLIPath, o.Spawner = ok, launch.SpawnerFunc(func(context.Context, claude.Command) (claude.Process, error) {
-				return nil, errors.New("the jail is full\n  next: empty it")
+				return nil, advice.Wrap(errors.New("the jail is full"), "empty it")
 			})
 		}, nil, []string{"starting the CLI: the jail is full\n  next: empty it"}},
 	} {

@@ -183,7 +183,7 @@ func (s *MCPInProcess) validate() error {
 	}
 	errs := []error{validTimeout(s.Timeout), validPolicies(s.Tools)}
 	if s.Handle == nil && s.Session == nil {
-		errs = append(errs, errors.New("Handle and Session are both nil; use NewToolServer(...).Server(), or set Handle"))
+		errs = append(errs, errors.New("both Handle and Session are nil; use NewToolServer(...).Server(), or set Handle"))
 	}
 	return errors.Join(errs...)
 }

@@ -98,18 +98,18 @@ func (r *ToolResult) appendTo(b []byte) ([]byte, error) {
 			b = append(b, ',')
 		}
 		if c == nil {
-			return nil, fmt.Errorf("Content[%d] is nil", i)
+			return nil, fmt.Errorf("field Content[%d] is nil", i)
 		}
 		var err error
 		if b, err = c.appendContent(b); err != nil {
-			return nil, fmt.Errorf("Content[%d]: %w", i, err)
+			return nil, fmt.Errorf("field Content[%d]: %w", i, err)
 		}
 	}
 	b = append(b, ']')
 	if r.Structured != nil {
 		raw, err := oneLine(r.Structured)
 		if raw = bytes.TrimSpace(raw); err != nil || raw[0] != '{' {
-			return nil, errors.New("Structured is not a JSON object")
+			return nil, errors.New("field Structured is not a JSON object")
 		}
 		b = append(append(b, `,"structuredContent":`...), raw...)
 	}
@@ -119,7 +119,7 @@ func (r *ToolResult) appendTo(b []byte) ([]byte, error) {
 	if len(r.Meta) > 0 {
 		raw, err := json.Marshal(r.Meta)
 		if err != nil {
-			return nil, fmt.Errorf("Meta: %w", err)
+			return nil, fmt.Errorf("field Meta: %w", err)
 		}
 		b = append(append(b, `,"_meta":`...), raw...)
 	}

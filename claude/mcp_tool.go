@@ -97,10 +97,10 @@ var toolName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(
 func (t *Tool) check() error {
 	var errs []error
 	if !toolName().MatchString(t.Name) {
-		errs = append(errs, errors.New("Name must be 1 to 64 letters, digits, _ or -"))
+		errs = append(errs, errors.New("field Name must be 1 to 64 letters, digits, _ or -"))
 	}
 	if t.Handler == nil {
-		errs = append(errs, errors.New("Handler is nil"))
+		errs = append(errs, errors.New("field Handler is nil"))
 	}
 	if t.InputSchema != nil && !t.InputSchema.IsObject() {
 		errs = append(errs, errors.New(`InputSchema must have "type":"object" at its root`))

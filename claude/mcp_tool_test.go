@@ -49,7 +49,7 @@ func TestMCPServer_InvalidConfigIsRefused(t *testing.T) {
 		{"relative URL", MCPHTTP{URL: "mcp"}, "absolute"},
 		{"bad URL", MCPSSE{URL: ":"}, "URL"},
 		{"bad policy", MCPSSE{URL: "http://127.0.0.1", Tools: []MCPToolPolicy{{Policy: "maybe"}}}, "Tools[0].Policy"},
-		{"nothing to call", &MCPInProcess{}, "Handle and Session are both nil"},
+		{"nothing to call", &MCPInProcess{}, "both Handle and Session are nil"},
 		{"nil", none, "nil"},
 	} {
 		if err := tc.server.validate(); err == nil || !strings.Contains(advice.Text(err), tc.want) {

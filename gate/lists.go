@@ -3,6 +3,7 @@
 package gate
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/drover-agents/drover/event"
@@ -147,5 +148,5 @@ func asked(name, why string) event.Decision {
 }
 
 func unlisted(c *Call) event.Decision {
-	return event.Decision{Reason: fmt.Sprintf(toolNotListed, c.Name, c.howToAllow())}
+	return event.Decision{Reason: fmt.Sprintf(toolNotListed, c.Name, cmp.Or(c.howToAllow(), useAnotherTool))}
 }

@@ -28,7 +28,7 @@ func ExampleAllowTools() {
 	}
 	// Output:
 	// Read is allowed
-	// Tool Write is not on the list of allowed tools
+	// Tool Write is not on the list of allowed tools. Use another tool.
 	// Bash is allowed
 	// Bash is allowed only as Bash(go test:*)
 	// mcp__tracker__list is allowed

@@ -25,7 +25,7 @@ func Knows(server string, tools Lookup) Policy {
 // [agent.Runner] adds it, and so does an evaluation. Nil adds no tools.
 func KnowsAgent(c *tool.Catalogue) Policy { return Policy{Name: "agent", Catalogue: c} }
 
-var errNoTools = errors.New("Invalid input: expected tool list or Registry, got nil")
+var errNoTools = errors.New("Invalid input: expected tool list or Registry, got nil") //nolint:staticcheck // programs compare this text
 
 func checkLookup(tools Lookup) error {
 	switch tools := tools.(type) {
@@ -38,10 +38,10 @@ func checkLookup(tools Lookup) error {
 	case tool.Tools:
 		for i, t := range tools {
 			if t == nil {
-				return fmt.Errorf("Invalid tool input: tool %d is nil", i)
+				return fmt.Errorf("Invalid tool input: tool %d is nil", i) //nolint:staticcheck // programs compare this text
 			}
 			if t.Name == "" {
-				return fmt.Errorf("Invalid tool input: tool %d has no name", i)
+				return fmt.Errorf("Invalid tool input: tool %d has no name", i) //nolint:staticcheck // programs compare this text
 			}
 		}
 	}

@@ -70,7 +70,7 @@ func riskPolicy(o RiskOptions, catalogue bool) Policy {
 	p := Policy{Name: "risk", Stage: StageRisk}
 	for _, name := range slices.Concat(o.Builtin.ReadOnly, o.Builtin.Mutating, o.Builtin.Dangerous) {
 		if strings.TrimSpace(name) == "" {
-			p.err = errors.New("Builtin has a tool without a name")
+			p.err = errors.New("option Builtin has a tool without a name")
 			return p
 		}
 	}

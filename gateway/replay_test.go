@@ -94,7 +94,7 @@ func TestReplay_UsedUpRecordingRefuses(t *testing.T) {
 	if err := json.NewDecoder(resp.Body).Decode(&body); err != nil || !strings.Contains(body.Error.Message, "request 2 (POST /v1/messages)") || !strings.Contains(body.Error.Message, "all its exchanges are used") {
 		t.Errorf("got %v (%v)", body, err)
 	}
-	if p.Err() == nil || p.Err().Error() != body.Error.Message {
+	if p.Err() == nil || advice.Text(p.Err()) != body.Error.Message {
 		t.Errorf("Err: got %v, want what the CLI was told", p.Err())
 	}
 }

@@ -170,7 +170,7 @@ func (w *Wire) validate() error {
 	case w.Name == "":
 		return errors.New("it has no Name")
 	case w.Authorize == nil || w.Route == nil || w.ReadRequest == nil:
-		return errors.New("Authorize, Route or ReadRequest is missing")
+		return errors.New("one of Authorize, Route and ReadRequest is missing")
 	case w.ReadAnswer == nil || w.Error == nil || w.ErrorName == nil:
 		return errors.New("ReadAnswer, Error or ErrorName is missing")
 	}

@@ -138,10 +138,10 @@ func (m machine) hasLandlock() error {
 	case m.landlock == 0:
 		return advice.Wrap(errors.New("the kernel has no Landlock"), "use Linux 6.7 or newer, with landlock in its lsm= list")
 	case m.landlock < landlockTCP:
-		return advice.Wrap(fmt.Errorf("Landlock of this kernel has version %d, and only version %d limits the network", m.landlock, landlockTCP),
+		return advice.Wrap(fmt.Errorf("the Landlock of this kernel has version %d, and only version %d limits the network", m.landlock, landlockTCP),
 			"use Linux 6.7 or newer")
 	case m.root:
-		return advice.Wrap(errors.New("Landlock leaves too much open to root"), "run as an ordinary user")
+		return advice.Wrap(errors.New("with Landlock too much is open to root"), "run as an ordinary user")
 	}
 	return m.helper()
 }

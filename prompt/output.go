@@ -43,7 +43,7 @@ func outputOf[Out any](d Definition) (output, error) {
 	case typ == reflect.TypeFor[JSON]():
 		return dynamicOutput(d)
 	case d.Output != nil:
-		return output{}, fmt.Errorf("Output is for prompts with the output type JSON, and this one has %v", typ)
+		return output{}, fmt.Errorf("field Output is for prompts with the output type JSON, and this one has %v", typ)
 	case typ == reflect.TypeFor[Text]():
 		return output{}, nil
 	}

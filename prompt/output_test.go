@@ -182,7 +182,7 @@ func TestDefinition_UnusedOutputSchemaIsRejected(t *testing.T) {
 	object := schema.MustParse(`{"type":"object"}`)
 	_, typed := Define[finding](Definition{Namespace: "n", Key: "k", Sections: sections, Output: object})
 	_, extra := Define[JSON](Definition{Namespace: "n", Key: "k", Sections: sections, Output: object, ExtraKeys: true})
-	for want, err := range map[string]error{"Output is for prompts with the output type JSON": typed, "ExtraKeys is for answers that a Go type describes": extra} {
+	for want, err := range map[string]error{"field Output is for prompts with the output type JSON": typed, "ExtraKeys is for answers that a Go type describes": extra} {
 		if !errors.Is(err, ErrDefinition) || !strings.Contains(advice.Text(err), want) {
 			t.Errorf("error %v, want %q", err, want)
 		}

@@ -80,7 +80,7 @@ func TestDefinition_AllProblemsAreReported(t *testing.T) {
 			{Key: "b", Title: "B", Children: []*Section{Markdown("c", "C", "").With(named("find"), named("open_sections"))}},
 		}}, []string{
 			`prompt: demo:test: section "a": tool 1 is nil`,
-			`prompt: demo:test: section "a": a tool is not usable: tool: "no description": Name must be 1 to 64 letters, digits, _ or -`,
+			`prompt: demo:test: section "a": a tool is not usable: tool: "no description": field Name must be 1 to 64 letters, digits, _ or -`,
 			`Description is empty; the model chooses tools by it`,
 			`prompt: demo:test: section "b.c": section "a" already has a tool "find"`,
 			`prompt: demo:test: section "b.c": the tool name "open_sections" is reserved for hidden sections`,

@@ -156,7 +156,7 @@ func (r *Registry) put(tools []*Tool, replace bool) error {
 	var errs []error
 	for i, t := range tools {
 		if t == nil {
-			errs = append(errs, fmt.Errorf("Invalid tool input: tools[%d] is nil", i))
+			errs = append(errs, fmt.Errorf("Invalid tool input: tools[%d] is nil", i)) //nolint:staticcheck // programs compare this text
 			continue
 		}
 		if err := t.Check(); err != nil {

@@ -112,7 +112,7 @@ func (t *Tool) Check() error {
 	if t.Name == "" {
 		bad("Name is empty; the model calls tools by it")
 	} else if !namePattern().MatchString(t.Name) {
-		bad("Name must be 1 to 64 letters, digits, _ or -")
+		bad("field Name must be 1 to 64 letters, digits, _ or -")
 	}
 	if strings.TrimSpace(t.Description) == "" {
 		bad("Description is empty; the model chooses tools by it")

@@ -88,8 +88,8 @@ func TestToolChecks_FindFault(t *testing.T) {
 	}{
 		{"its tools change files where they are allowed", idle, as, "0 of 3 calls"},
 		{"permissions that deny hold for every tool of its catalogue", unasked, as, "calls that are denied made files"},
-		{"permissions that deny hold for every tool of its catalogue", performCall, unlisted, "does not say that it needs"},
-		{"permissions that deny hold for every tool of its catalogue", performCall, harmless, "does not say that it needs"},
+		{"permissions that deny hold for every tool of its catalogue", performCall, unlisted, "does not list file writes"},
+		{"permissions that deny hold for every tool of its catalogue", performCall, harmless, "does not list file writes"},
 		{"permissions that deny hold for every tool of its catalogue", performCall, none, "want the tools of the agent"},
 		{"a tool that its catalogue does not have is denied", unasked, as, "not in the catalogue made files"},
 		{"a host that never answers leaves every call undone", late, as, "no host has allowed made files"},

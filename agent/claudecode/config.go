@@ -167,7 +167,7 @@ func (b *build) isolate() {
 	switch {
 	case c.Sandbox == nil:
 	case own.Sandbox != nil || own.Network != nil:
-		b.refuse("Sandbox", advice.Wrap(errors.New("Isolation has a Sandbox or Network of its own"), "set one of them"))
+		b.refuse("Sandbox", advice.Wrap(errors.New("the Isolation has a Sandbox or Network of its own"), "set one of them"))
 	default:
 		var err error
 		if own.Sandbox, own.Network, err = claudecell.FromSettings(*c.Sandbox); err != nil {

@@ -135,13 +135,13 @@ func (p *requiredAsk) difference(a gateway.Ask) error {
 	o := p.options
 	switch {
 	case p.model != "" && p.model != a.Model:
-		return advice.Wrap(fmt.Errorf("Model: the CLI asks %s in place of %s", a.Model, o.Model), "name that one, or one that is still in service")
+		return advice.Wrap(fmt.Errorf("option Model: the CLI asks %s in place of %s", a.Model, o.Model), "name that one, or one that is still in service")
 	case o.Effort != "" && a.Effort != string(o.Effort):
-		return advice.Wrap(fmt.Errorf("Effort: the CLI asks the model %s for the effort %q, not %q", a.Model, a.Effort, o.Effort), "%s", effortAdvice(a.Model))
+		return advice.Wrap(fmt.Errorf("option Effort: the CLI asks the model %s for the effort %q, not %q", a.Model, a.Effort, o.Effort), "%s", effortAdvice(a.Model))
 	case thinksNot(o) && a.Thinking != "disabled" && (a.Thinking != "" || a.Effort != ""): // a model without either does not think
-		return advice.Wrap(fmt.Errorf("Thinking: the CLI does not switch off the thinking of the model %s", a.Model), "choose an effort, such as low, or another model")
+		return advice.Wrap(fmt.Errorf("option Thinking: the CLI does not switch off the thinking of the model %s", a.Model), "choose an effort, such as low, or another model")
 	case p.maxTokens > 0 && a.MaxTokens != p.maxTokens:
-		return advice.Wrap(fmt.Errorf("MaxTokens: the CLI asks the model %s for at most %d tokens, not %d", a.Model, a.MaxTokens, p.maxTokens), "ask for no more than the model gives")
+		return advice.Wrap(fmt.Errorf("option MaxTokens: the CLI asks the model %s for at most %d tokens, not %d", a.Model, a.MaxTokens, p.maxTokens), "ask for no more than the model gives")
 	}
 	return nil
 }

@@ -255,7 +255,7 @@ func failureOf(t *testing.T, a agent.Adapter, req agent.Request, refused bool) s
 			if !refused {
 				t.Errorf("the run does not begin: %v", err)
 			}
-			return err.Error()
+			return advice.Text(err)
 		}
 		switch p := e.Payload.(type) {
 		case event.Error:
@@ -265,7 +265,7 @@ func failureOf(t *testing.T, a agent.Adapter, req agent.Request, refused bool) s
 				t.Errorf("the run ends with %+v after %+v", p, failure)
 				return ""
 			}
-			return failure.Cause.Error()
+			return advice.Text(failure)
 		}
 	}
 	t.Error("the run has no end")

@@ -17,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/agent"
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/event"
@@ -222,7 +223,7 @@ func TestRewrite_ErrorDenies(t *testing.T) {
 			if diff := cmp.Diff(claude.DenyTool(x.want), out); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
-			failed := event.Error{Code: "HOOK_FAILED", Message: "the hook Rewrite failed: " + x.err.Error(), Recoverable: true, Cause: x.err}
+			failed := event.Error{Code: "HOOK_FAILED", Message: "the hook Rewrite failed: " + x.err.Error(), Next: advice.Of(x.err), Recoverable: true, Cause: x.err}
 			if diff := cmp.Diff([]event.Payload{failed}, reported, cmpopts.EquateErrors()); diff != "" {
 				t.Errorf("the stream reports (-want +got):\n%s", diff)
 			}

@@ -44,7 +44,8 @@ func everything() script.Script {
 			},
 			script.Text("plain").Always(),
 			{Error: overloaded, Headers: map[string]string{"retry-after": "0"}},
-			{Fault: &script.Fault{Kind: script.FaultTruncate, After: script.Nothing}}, script.Hang(), script.Text("yes"), script.Text("123"), script.Text("null"), script.Text("é€😀\u2028"),
+			{Fault: &script.Fault{Kind: script.FaultTruncate, After: script.Nothing}},
+			script.Hang(), script.Text("yes"), script.Text("123"), script.Text("null"), script.Text("é€😀\u2028"),
 		},
 		Default: new(script.Text("rest")),
 	}

@@ -167,7 +167,7 @@ func TestExitCodes_EveryEndHasACodeAKindAndALine(t *testing.T) {
 		"turns":            {ok("--max-turns", "-1"), exitUsage, "", "it must be above zero"},
 		"dollars":          {ok("--max-usd", "much"), exitUsage, "", "it is no amount"},
 		"tokens":           {ok("--max-tokens", "0"), exitUsage, "", "it must be above zero"},
-		"timeout":          {ok("--timeout", "5"), exitUsage, "", "it is no time"},
+		"timeout":          {ok("--timeout", "5"), exitUsage, "", "it is not a time"},
 		"unknown flag":     {ok("--nonsense"), exitUsage, "", "unknown flag"},
 		"empty prompt":     {[]string{"-"}, exitUsage, "", "the prompt is empty"},
 
@@ -189,10 +189,10 @@ func TestExitCodes_EveryEndHasACodeAKindAndALine(t *testing.T) {
 	refused := refusing(t)
 	t.Setenv("ANTHROPIC_BASE_URL", "http://"+refused)
 	for name, c := range map[string]exitCase{
-		"resume nonsense":       {[]string{"--quiet", "--resume", "nonsense", "Do it."}, exitUsage, agent.FailureRequest, "--resume: it is no token"},
+		"resume nonsense":       {[]string{"--quiet", "--resume", "nonsense", "Do it."}, exitUsage, agent.FailureRequest, "--resume: not a token"},
 		"resume unknown":        {[]string{"--quiet", "--resume", "11111111-1111-4111-8111-111111111111", "Do it."}, exitUsage, agent.FailureRequest, "--resume: there is no such conversation"},
 		"unreachable":           {[]string{"--quiet", "Do it."}, exitError, agent.FailureTimeout, refused + " refused the connection."},
-		"resume nonsense, file": {[]string{"--quiet", "--resume", "nonsense", "-f", "agent.yaml"}, exitUsage, agent.FailureRequest, "--resume: it is no token"},
+		"resume nonsense, file": {[]string{"--quiet", "--resume", "nonsense", "-f", "agent.yaml"}, exitUsage, agent.FailureRequest, "--resume: not a token"},
 	} {
 		t.Run(name, c.try)
 	}
@@ -218,18 +218,18 @@ func TestRunFile_PrivateNetworkNeedsAFlag(t *testing.T) {
 	}{
 		"localhost":              {"localhost: true", nil, "say --allow-localhost"},
 		"localhost said":         {"localhost: true", []string{"--allow-localhost"}, ""},
-		"private":                {"domains: [10.1.2.3]", nil, "say --allow-domain 10.1.2.3"},
+		"private":                {"domains: [10.1.2.3]", nil, "add --allow-domain 10.1.2.3"},
 		"private said":           {"domains: [10.1.2.3]", []string{"--allow-domain", "10.1.2.3"}, ""},
-		"another said":           {"domains: [10.1.2.3]", []string{"--allow-domain", "10.1.2.4"}, "say --allow-domain 10.1.2.3"},
-		"all said":               {"domains: [10.1.2.3]", []string{"--allow-domain", "*"}, "say --allow-domain 10.1.2.3"},
-		"with a dot":             {"domains: [10.1.2.3.]", nil, "say --allow-domain 10.1.2.3"},
-		"172":                    {"domains: [172.16.0.1]", nil, "say --allow-domain"},
-		"192":                    {"domains: [192.168.0.1]", nil, "say --allow-domain"},
-		"carrier":                {"domains: [100.64.0.1]", nil, "say --allow-domain"},
-		"IPv6":                   {`domains: ["fd00::1"]`, nil, "say --allow-domain fd00::1"},
-		"IPv6 in long":           {`domains: ["FD00:0::01"]`, nil, "say --allow-domain fd00::1"},
+		"another said":           {"domains: [10.1.2.3]", []string{"--allow-domain", "10.1.2.4"}, "add --allow-domain 10.1.2.3"},
+		"all said":               {"domains: [10.1.2.3]", []string{"--allow-domain", "*"}, "add --allow-domain 10.1.2.3"},
+		"with a dot":             {"domains: [10.1.2.3.]", nil, "add --allow-domain 10.1.2.3"},
+		"172":                    {"domains: [172.16.0.1]", nil, "add --allow-domain"},
+		"192":                    {"domains: [192.168.0.1]", nil, "add --allow-domain"},
+		"carrier":                {"domains: [100.64.0.1]", nil, "add --allow-domain"},
+		"IPv6":                   {`domains: ["fd00::1"]`, nil, "add --allow-domain fd00::1"},
+		"IPv6 in long":           {`domains: ["FD00:0::01"]`, nil, "add --allow-domain fd00::1"},
 		"IPv6 said":              {`domains: ["FD00:0::01"]`, []string{"--allow-domain", "fd00::1"}, ""},
-		"second of two":          {"domains: [example.com, 10.1.2.3]", nil, "say --allow-domain"},
+		"second of two":          {"domains: [example.com, 10.1.2.3]", nil, "add --allow-domain"},
 		"localhost as a host":    {"domains: [localhost]", nil, "it is this machine"},
 		"in capitals":            {"domains: [LOCALHOST]", nil, "it is this machine"},
 		"localhost with a dot":   {"domains: [localhost.]", nil, "it is this machine"},

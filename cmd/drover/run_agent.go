@@ -191,7 +191,7 @@ func (o *runOptions) readPrompt(ctx context.Context, in io.Reader) error {
 		return advice.Wrap(usageError("the prompt is empty"), `drover run "What does this project do?"`)
 	}
 	if problem := safetext.PromptProblem(o.prompt); problem != "" {
-		return usageError("the prompt %s", problem)
+		return advice.Wrap(usageError("the prompt %s", problem), "give the prompt as UTF-8 text")
 	}
 	return nil
 }

@@ -61,7 +61,7 @@ func (l *argList) Set(text string) error {
 		return err
 	}
 	if problem := safetext.PromptProblem(value); problem != "" {
-		return fmt.Errorf("the value of %s %s", name, problem)
+		return advice.Wrap(fmt.Errorf("the value of %s %s", name, problem), "give the value as UTF-8 text")
 	}
 	if *l == nil {
 		*l = argList{}

@@ -111,7 +111,7 @@ func TestRunFile_FlagsCannotExceedTheFile(t *testing.T) {
 		"an argument is missing":   {"args: {path: {doc: what to look at}}\n" + aTask, runOptions{}, "path is missing (string: what to look at)\n  next: give arguments as --arg name=value"},
 		"an argument is not known": {aTask, runOptions{file: fileFlags{args: argList{"path": "x"}}}, "path is not known (the agent takes no arguments)"},
 		"a schema":                 {aTask, runOptions{schemaFile: "x.json"}, "--schema and -f exclude each other"},
-		"weaker isolation":         {aTask + "isolation: {level: host}\n", runOptions{}, "next: say --isolation host if you trust the file"},
+		"weaker isolation":         {aTask + "isolation: {level: host}\n", runOptions{}, "next: add --isolation host if you trust the file"},
 		"other isolation":          {aTask + "isolation: {level: cell}\n", runOptions{isolation: isolationFlags{level: levelFlag(isolation.LevelHost)}}, "leave one of the two out"},
 		"a network, not isolated":  {aTask + "isolation: {network: {domains: [example.com]}}\n", runOptions{isolation: isolationFlags{level: levelFlag(isolation.LevelHost)}}, "agent.yaml says what tools may reach, and --isolation host"},
 		"what the file denies":     {aTask + "policy: {fileWrite: deny}\n", runOptions{permissions: allows(t, "fileWrite")}, "denies fileWrite, and --allow does not"},

@@ -240,7 +240,7 @@ func (l *timeLimit) Set(value string) error {
 	d, err := time.ParseDuration(value)
 	switch {
 	case err != nil:
-		return advice.Wrap(errors.New("it is no time"), "give a number and a unit, like 90s or 10m")
+		return advice.Wrap(errors.New("it is not a time"), "give a number and a unit, like 90s or 10m")
 	case d <= 0:
 		return errNotAboveZero
 	}
@@ -259,21 +259,23 @@ func unlessZero[T comparable](v T) string {
 
 // goWords map the flag package's errors about invalid values to the words of the user.
 var goWords = []struct {
-	found *regexp.Regexp
-	with  string
+	found      *regexp.Regexp
+	with, next string
 }{
-	{regexp.MustCompile(`strconv\.ParseBool: .*`), "it is neither true nor false"},
-	{regexp.MustCompile(`time: .*`), "it is not a time: give a number and a unit, like 5s"},
+	{regexp.MustCompile(`strconv\.ParseBool: .*`), "it is neither true nor false", ""},
+	{regexp.MustCompile(`time: .*`), "it is not a time", "give a number and a unit, like 90s or 10m"},
 }
 
 // flagError states an error of the flags in words for people.
 func flagError(cmd *cobra.Command, err error) error {
 	text := err.Error()
+	next := advice.Of(err)
 	for _, words := range goWords {
-		text = words.found.ReplaceAllString(text, words.with)
+		if words.found.MatchString(text) {
+			text, next = words.found.ReplaceAllString(text, words.with), words.next
+		}
 	}
-	next := cmp.Or(advice.Of(err), cmd.CommandPath()+" --help shows the flags")
-	return advice.Wrap(usageError("%s", text), "%s", next)
+	return advice.Wrap(usageError("%s", text), "%s", cmp.Or(next, cmd.CommandPath()+" --help shows the flags"))
 }
 
 // refuseUnknown makes an unknown argument of help and completion an error, not a success that prints the help.

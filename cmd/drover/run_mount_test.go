@@ -7,7 +7,6 @@ package main
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -18,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/claude/claudetest"
 	"github.com/drover-agents/drover/claude/script"
 	"github.com/drover-agents/drover/workspace"
@@ -73,7 +73,7 @@ const sells = "cd shop && echo 9 > price.txt && rm old.txt && echo new > new.txt
 func TestMount_IsACopy(t *testing.T) {
 	m := newMounted(t, bash(sells), script.Text("Done."))
 	got := m.run("run", "--allow", "shellExecute", "--mount", m.host, "Sell.")
-	if got.code != 0 || !strings.Contains(got.errors, "is gone with it (") || !strings.Contains(got.errors, "--write-back") {
+	if got.code != 0 || !strings.Contains(got.errors, "are gone with it (") || !strings.Contains(got.errors, "--write-back") {
 		t.Errorf("exit code %d, want 0 and a word about what is lost:\n%s%s", got.code, got.out, got.errors)
 	}
 	m.wants(map[string]string{"price.txt": "7\n", "old.txt": "old\n", "new.txt": ""})
@@ -285,7 +285,7 @@ func TestCleanup_StuckWorkspaceIsReportedWithOneAdvice(t *testing.T) {
 	if err := errors.Join(os.Rename(temp, temp+".moved"), os.WriteFile(temp, nil, 0o600)); err != nil {
 		t.Fatal(err)
 	}
-	got := fmt.Sprint(p.close())
+	got := advice.Text(p.close())
 	if !strings.Contains(got, "the workspace could not be removed: ") || !strings.Contains(got, p.Root()) || strings.Count(got, "next: ") != 1 {
 		t.Errorf("got %q, want one piece of advice", got)
 	}

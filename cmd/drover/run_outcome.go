@@ -170,7 +170,7 @@ func (o *outcome) limit(flag, what string) error {
 func (o *outcome) failed() error {
 	err := cmp.Or(o.failure, error(event.Error{Message: cmp.Or(o.done.Result, "the agent failed and did not say why")}))
 	shown := failure{err: err, text: err.Error()}
-	if p, ok := err.(event.Error); ok && p.Next != "" { // it has advice of its own
+	if p, ok := errors.AsType[event.Error](err); ok && p.Next != "" { // it has advice of its own
 		return o.ofResume(shown, p.Next)
 	}
 	cause := err

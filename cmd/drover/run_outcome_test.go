@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/agent/claudecode/catalogue"
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/gate"
@@ -62,7 +63,7 @@ func TestDenials_NameTheFlagsThatAllow(t *testing.T) {
 			for _, r := range c.results {
 				d.result(r)
 			}
-			got := d.report(&runOptions{permissions: permissionFlags{said: c.flags}}).Error()
+			got := advice.Text(d.report(&runOptions{permissions: permissionFlags{said: c.flags}}))
 			if got = strings.TrimPrefix(got, "the agent came to its end, but "); got != c.want {
 				t.Errorf("got  %s\nwant %s", got, c.want)
 			}

@@ -8,7 +8,7 @@ import (
 )
 
 // ErrUnavailable is what Open returns, wrapped with the reason, where the system has no Landlock.
-var ErrUnavailable = errors.New("Landlock is not available here")
+var ErrUnavailable = errors.New("no Landlock is available here")
 
 // A Ruleset lists what stays possible. The zero value allows nothing: no file can be opened and no
 // TCP port reached. Paths must exist and be absolute; a folder includes everything below it, a

@@ -83,13 +83,13 @@ func (r Ruleset) check() error {
 	for _, paths := range [][]string{r.ReadOnly, r.ReadWrite, r.Devices} {
 		for _, path := range paths {
 			if !filepath.IsAbs(path) {
-				return advice.Wrap(fmt.Errorf("Landlock rule for %q: the path is not absolute", path), "give the whole path")
+				return advice.Wrap(fmt.Errorf("rule of Landlock for %q: the path is not absolute", path), "give the whole path")
 			}
 		}
 	}
 	for _, path := range r.ReadWrite {
 		if filepath.Clean(path) == "/" {
-			return advice.Wrap(errors.New("Landlock rule: / would be writable"), "name the folders that are to be written to")
+			return advice.Wrap(errors.New("rule of Landlock: / would be writable"), "name the folders that are to be written to")
 		}
 	}
 	return nil
@@ -142,7 +142,7 @@ func (r Ruleset) fill(fd int, handled rights) error {
 	} {
 		for _, path := range group.paths {
 			if err := r.allowPath(fd, path, group.gives&handled.files); err != nil {
-				return advice.Wrap(fmt.Errorf("Landlock rule for %s: %w", path, err),
+				return advice.Wrap(fmt.Errorf("rule of Landlock for %s: %w", path, err),
 					"leave the path out, or make it readable for uid %d", os.Geteuid())
 			}
 		}
@@ -161,7 +161,7 @@ func (r Ruleset) fillPorts(fd int, handled rights) error {
 		for _, port := range ports {
 			rule := struct{ access, port uint64 }{right, uint64(port)}
 			if err := addRule(fd, rulePort, unsafe.Pointer(&rule)); err != nil {
-				return advice.Wrap(fmt.Errorf("Landlock rule for TCP port %d: %w", port, err), "leave the port out")
+				return advice.Wrap(fmt.Errorf("rule of Landlock for TCP port %d: %w", port, err), "leave the port out")
 			}
 		}
 	}

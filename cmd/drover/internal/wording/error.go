@@ -39,14 +39,14 @@ var flags = []struct {
 	{regexp.MustCompile(`set (?:Isolation\.)?TempDir to`), "set TMPDIR to"},
 	{regexp.MustCompile(`check Options\.Model: `), "check --model: "},
 	{regexp.MustCompile(`send /compact or /clear, or start a new session`), "shorten the prompt or the files that it names"},
-	{regexp.MustCompile(`Network\.AllowedDomains`), "--allow-domain"},
-	{regexp.MustCompile(`Sandbox\.WritablePaths`), "--writable"},
-	{regexp.MustCompile(`Sandbox\.ReadablePaths`), "--readable"},
 	{regexp.MustCompile(`leave it out and set Localhost \(NetworkPolicy\.AllowLocalhost\)`), "leave it out, and add --allow-localhost"},
 	{regexp.MustCompile(`, or (?:lower the floor|raise the limit on (?:bytes|files|memory|CPU time))`), ""},
 	{regexp.MustCompile(`, or accept less by setting Isolation\.Weakest`), ", or accept less by --isolation"},
 	{regexp.MustCompile(`raise the limit \(Options\..*`), "try again when the machine is less busy; drover doctor looks for what is wrong"},
 }
+
+// fields maps options to the flags that set them.
+var fields = strings.NewReplacer("Network.AllowedDomains", "--allow-domain", "Sandbox.WritablePaths", "--writable", "Sandbox.ReadablePaths", "--readable")
 
 // Error renders an error and its advice for a user of the command. It is empty for nil.
 func Error(err error) string {
@@ -62,12 +62,12 @@ func Advice(next string) string {
 	for _, f := range flags {
 		next = f.found.ReplaceAllString(next, f.flag)
 	}
-	return next
+	return fields.Replace(next)
 }
 
-// Text is the text of an error without the names of packages.
+// Text is the text of an error without the names of packages, and with flags for options.
 func Text(text string) string {
-	text = insideTheCell.ReplaceAllString(text, "")
+	text = fields.Replace(insideTheCell.ReplaceAllString(text, ""))
 	for { // matches do not overlap, but names may follow each other
 		shorter := packageNames.ReplaceAllString(text, "$1")
 		if shorter == text {
