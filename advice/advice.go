@@ -17,7 +17,7 @@ import (
 // An Adviser is an error that knows what a user can do about it.
 type Adviser interface {
 	error
-	// Advice is one sentence in the imperative, without a period. It is empty where nothing is known.
+	// Advice is a sentence in the imperative, without a period. Several are on lines of their own. It is empty where nothing is known.
 	Advice() string
 }
 
@@ -91,7 +91,7 @@ func Render(text, next string) string {
 	if next == "" {
 		return text
 	}
-	return text + "\n  next: " + next
+	return text + "\n  next: " + strings.ReplaceAll(next, "\n", "\n  next: ")
 }
 
 // join lists each advice once.
@@ -102,5 +102,5 @@ func join(all ...string) string {
 			once = append(once, each)
 		}
 	}
-	return strings.Join(once, "; ")
+	return strings.Join(once, "\n")
 }

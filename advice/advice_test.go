@@ -30,12 +30,12 @@ func TestAdvice_OfAndText(t *testing.T) {
 		{"none", fs.ErrExist, "", "file already exists"},
 		{"one", full, "make room in /var", "the disk is full\n  next: make room in /var"},
 		{"wrapped", fmt.Errorf("saving: %w", full), "make room in /var", "saving: the disk is full\n  next: make room in /var"},
-		{"the cause's first", advice.Wrap(fmt.Errorf("saving: %w", full), "save elsewhere"), "make room in /var; save elsewhere", "saving: the disk is full\n  next: make room in /var; save elsewhere"},
+		{"the cause's first", advice.Wrap(fmt.Errorf("saving: %w", full), "save elsewhere"), "make room in /var\nsave elsewhere", "saving: the disk is full\n  next: make room in /var\n  next: save elsewhere"},
 		{"the same twice", advice.Wrap(full, "make room in /var"), "make room in /var", "the disk is full\n  next: make room in /var"},
 		{"a type's own", fmt.Errorf("x: %w", &limitError{"raise MaxBytes"}), "raise MaxBytes", "x: too large\n  next: raise MaxBytes"},
 		{"a type that knows nothing", &limitError{}, "take less", "too large\n  next: take less"},
-		{"two causes", fmt.Errorf("%w, %w", full, &limitError{"raise it"}), "make room in /var; raise it", "the disk is full, too large\n  next: make room in /var; raise it"},
-		{"joined", errors.Join(full, fs.ErrExist, errors.Join(&limitError{"raise it"})), "make room in /var; raise it", "the disk is full\n  next: make room in /var\nfile already exists\ntoo large\n  next: raise it"},
+		{"two causes", fmt.Errorf("%w, %w", full, &limitError{"raise it"}), "make room in /var\nraise it", "the disk is full, too large\n  next: make room in /var\n  next: raise it"},
+		{"joined", errors.Join(full, fs.ErrExist, errors.Join(&limitError{"raise it"})), "make room in /var\nraise it", "the disk is full\n  next: make room in /var\nfile already exists\ntoo large\n  next: raise it"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			if got := advice.Of(test.err); got != test.next {

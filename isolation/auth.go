@@ -35,4 +35,4 @@ func (e *AuthError) Unwrap() error { return e.Err }
 func (e *AuthError) Error() string { return "isolation: " + e.Reason }
 
 // Advice implements [advice.Adviser].
-func (e *AuthError) Advice() string { return strings.Join(e.Fixes, "; ") }
+func (e *AuthError) Advice() string { return strings.Join(e.Fixes, "\n") }

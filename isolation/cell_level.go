@@ -30,7 +30,7 @@ func (e *WeakError) Error() string {
 
 // Advice implements [advice.Adviser].
 func (e *WeakError) Advice() string {
-	return fmt.Sprintf("%s; or set Isolation.Weakest (drover run --isolation %s)", advice.Of(errors.Join(e.Reasons...)), e.Best)
+	return fmt.Sprintf("%s\nor set Isolation.Weakest (drover run --isolation %s)", advice.Of(errors.Join(e.Reasons...)), e.Best)
 }
 
 // Unwrap gives the reasons.

@@ -55,7 +55,7 @@ func ExampleMountSkills() {
 	if err := prompt.MountSkills(skills, skill); err != nil {
 		fmt.Println(advice.Text(err))
 	}
-	fmt.Println(advice.Text(prompt.MountSkills(skills, skill))) // again, in the midst of a run
+	fmt.Println(prompt.MountSkills(skills, skill)) // again, in the midst of a run
 	entries, _ := os.ReadDir(skills + "/notes")
 	fmt.Println(entries[0].Name())
 	// Output:

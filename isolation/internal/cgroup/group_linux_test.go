@@ -4,6 +4,7 @@ package cgroup
 
 import (
 	"bufio"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -52,7 +53,7 @@ func helper(role string) {
 		allocate(64 << 20)
 	case "leave": // what a crashed program leaves
 		g, err := New("left", Limits{Processes: 10})
-		fmt.Println(advice.Text(err))
+		fmt.Println(cmp.Or(advice.Text(err), "<nil>"))
 		if err == nil {
 			fmt.Println(filepath.Base(g.dirs[0].path))
 		}

@@ -165,7 +165,7 @@ func TestUnsupportedOn_NamesTheAlternative(t *testing.T) {
 	for system, want := range map[string]string{
 		"linux": "not built for riscv64", "darwin": "the CLI's own sandbox", "windows": "private environment",
 	} {
-		if got := UnsupportedOn(system, "riscv64").Error(); !strings.Contains(got, want) || !strings.Contains(got, "\n  next: ") {
+		if got := advice.Text(UnsupportedOn(system, "riscv64")); !strings.Contains(got, want) || !strings.Contains(got, "\n  next: ") {
 			t.Errorf("%s: got %q, want %q in it", system, got, want)
 		}
 	}

@@ -23,7 +23,7 @@ var flags = []struct {
 }{
 	{regexp.MustCompile(`; Options\.[^;]*`), ""},
 	{regexp.MustCompile(`raise Options\.\w+, or `), ""},
-	{regexp.MustCompile(`(?:; or set Isolation\.APIKey|, or give a key with isolation\.WithAPIKey)[^;]*`), ""},
+	{regexp.MustCompile(`(?:^or set Isolation\.APIKey|, or give a key with isolation\.WithAPIKey)[^;]*`), ""},
 	{regexp.MustCompile(`set Auth\.UseStoredLogin to use`), "use --stored-login to have"},
 	{regexp.MustCompile(`set Isolation\.Weakest \((drover run [^)]*)\)`), "use $1"},
 	{regexp.MustCompile(`give one of them another MountPath`), "give one of them another path: --mount folder:path"},
@@ -59,10 +59,16 @@ func Error(err error) string {
 
 // Advice names flags where advice for programs names options.
 func Advice(next string) string {
-	for _, f := range flags {
-		next = f.found.ReplaceAllString(next, f.flag)
+	var lines []string
+	for line := range strings.SplitSeq(next, "\n") {
+		for _, f := range flags {
+			line = f.found.ReplaceAllString(line, f.flag)
+		}
+		if line != "" {
+			lines = append(lines, fields.Replace(line))
+		}
 	}
-	return fields.Replace(next)
+	return strings.Join(lines, "\n")
 }
 
 // Text is the text of an error without the names of packages, and with flags for options.

@@ -59,7 +59,7 @@ func TestAdvice_NamesFlagsForOptions(t *testing.T) {
 		"look at it, or raise the limit on CPU time":                         "look at it",
 		"fix it; Options.Debug makes it report more":                         "fix it",
 		"set Isolation.TempDir to a folder":                                  "set TMPDIR to a folder",
-		"set ANTHROPIC_API_KEY; or set Isolation.APIKey; or log in":          "set ANTHROPIC_API_KEY; or log in",
+		"set ANTHROPIC_API_KEY\nor set Isolation.APIKey\nor log in":          "set ANTHROPIC_API_KEY\nor log in",
 		"install it; or set Isolation.Weakest (drover run --isolation host)": "install it; or use drover run --isolation host",
 		"leave it out and set Localhost (NetworkPolicy.AllowLocalhost)":      "leave it out, and add --allow-localhost",
 	} {
