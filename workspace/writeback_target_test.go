@@ -329,7 +329,7 @@ func TestWriteBackResult_StringEscapesControlCharacters(t *testing.T) {
 		t.Errorf("%d lines, want 5: %q", got, text)
 	}
 	text = (&workspace.ConflictError{Conflicts: r.Conflicts}).Error()
-	if got := strings.Count(text, "\n"); got != 2 || strings.ContainsAny(text, "\x1b\r") {
-		t.Errorf("%d line ends, want 2: %q", got, text)
+	if got := strings.Count(text, "\n"); got != 1 || strings.ContainsAny(text, "\x1b\r") {
+		t.Errorf("%d line ends, want 1: %q", got, text)
 	}
 }
