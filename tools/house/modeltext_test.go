@@ -50,14 +50,20 @@ func TestModelTexts_AreShownTogether(t *testing.T) {
 // showTexts writes the string literals of each constant and function, with the name of that.
 func showTexts(b *strings.Builder, decl ast.Decl) {
 	name := ""
+	function, isFunction := decl.(*ast.FuncDecl)
+	if isFunction {
+		name = function.Name.Name
+	}
 	ast.Inspect(decl, func(n ast.Node) bool {
 		switch n := n.(type) {
 		case *ast.ImportSpec:
 			return false
-		case *ast.FuncDecl:
+		case *ast.TypeSpec:
 			name = n.Name.Name
 		case *ast.ValueSpec:
-			name = n.Names[0].Name
+			if !isFunction {
+				name = n.Names[0].Name
+			}
 		case *ast.BasicLit:
 			if text, err := strconv.Unquote(n.Value); err == nil && strings.Contains(text, " ") {
 				fmt.Fprintf(b, "\n%s:\n%s\n", name, "  "+strings.ReplaceAll(strings.TrimRight(text, "\n"), "\n", "\n  "))
