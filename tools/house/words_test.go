@@ -3,6 +3,7 @@
 package house
 
 import (
+	"go/ast"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -87,5 +88,17 @@ func TestWords_Banned(t *testing.T) {
 		if got := mayHaveBanned(text) && banned.MatchString(text); got != want {
 			t.Errorf("%q: banned %v, want %v", text, got, want)
 		}
+	}
+}
+
+// Advice is a value beside the text of an error: package advice alone renders it.
+func TestWords_AdviceIsNotPartOfATextOfAnError(t *testing.T) {
+	for _, p := range sourceFiles(t) {
+		ast.Inspect(p.file, func(n ast.Node) bool {
+			if lit, ok := n.(*ast.BasicLit); ok && strings.Contains(lit.Value, `  next: `) && p.name != "advice/advice.go" {
+				t.Errorf("%s: %s: give the advice with advice.Wrap", p.name, lit.Value)
+			}
+			return true
+		})
 	}
 }
