@@ -230,7 +230,7 @@ func TestStopping_StructuredAnswerIsNotChecked(t *testing.T) {
 	}
 }
 
-func TestCompletion_SpentLimitsEndTheRun(t *testing.T) {
+func TestCompletion_SpentLimitsSkipTheCheck(t *testing.T) {
 	never := guard.CheckerFunc(func(context.Context, guard.Attempt) (guard.Completion, error) {
 		t.Error("the checker was asked")
 		return guard.Completion{}, nil

@@ -56,6 +56,12 @@ func Of(err error) string {
 	return ""
 }
 
+// Safe is [Of] for the error of foreign code, whose methods may panic: it has no advice then.
+func Safe(err error) (next string) {
+	defer func() { _ = recover() }()
+	return Of(err)
+}
+
 // Text renders an error and its advice for a person:
 //
 //	the disk is full
@@ -80,7 +86,10 @@ func all(err error, yield func(text, next string) bool) bool {
 		return true
 	}
 	joined, ok := err.(interface{ Unwrap() []error })
-	if !ok || err.Error() != errors.Join(joined.Unwrap()...).Error() {
+	if !ok {
+		return yield(err.Error(), Of(err))
+	}
+	if whole := errors.Join(joined.Unwrap()...); whole == nil || err.Error() != whole.Error() {
 		return yield(err.Error(), Of(err))
 	}
 	return !slices.ContainsFunc(joined.Unwrap(), func(each error) bool { return !all(each, yield) })

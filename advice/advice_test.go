@@ -35,6 +35,7 @@ func TestAdvice_OfAndText(t *testing.T) {
 		{"a type's own", fmt.Errorf("x: %w", &limitError{"raise MaxBytes"}), "raise MaxBytes", "x: too large\n  next: raise MaxBytes"},
 		{"a type that knows nothing", &limitError{}, "take less", "too large\n  next: take less"},
 		{"two causes", fmt.Errorf("%w, %w", full, &limitError{"raise it"}), "make room in /var\nraise it", "the disk is full, too large\n  next: make room in /var\n  next: raise it"},
+		{"no causes", fmt.Errorf("%w and %w", error(nil), error(nil)), "", "%!w(<nil>) and %!w(<nil>)"},
 		{"joined", errors.Join(full, fs.ErrExist, errors.Join(&limitError{"raise it"})), "make room in /var\nraise it", "the disk is full\n  next: make room in /var\nfile already exists\ntoo large\n  next: raise it"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -49,6 +50,9 @@ func TestAdvice_OfAndText(t *testing.T) {
 				t.Errorf("errors.As finds an Adviser: %v, want %v", a, test.next != "")
 			}
 		})
+	}
+	if got := advice.Safe((*limitError)(nil)); got != "" {
+		t.Errorf("the advice of an error that panics is %q", got)
 	}
 	if !errors.Is(advice.Wrap(fs.ErrExist, "x"), fs.ErrExist) {
 		t.Error("Wrap hides the cause")

@@ -4,7 +4,11 @@
 
 package agent
 
-import "fmt"
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
 
 func notPermitted(tool string) string {
 	return fmt.Sprintf("%s is not permitted. Continue without this call.", tool)
@@ -19,5 +23,9 @@ func invalidRewrite(tool string) string {
 }
 
 func noCheckpoint(cause error) string {
-	return fmt.Sprintf("call rejected: no checkpoint could be taken: %v. Make the call again; if it is rejected again, continue without it.", cause)
+	if errors.Is(cause, errRunIsOver) {
+		return "call rejected: the run is over. Make no further calls."
+	}
+	line, _, _ := strings.Cut(cause.Error(), "\n")
+	return fmt.Sprintf("call rejected: no checkpoint could be taken: %s. Make the call again; if it is rejected again, continue without it.", line)
 }

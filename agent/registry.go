@@ -52,7 +52,7 @@ func (r *Registry) Add(a Adapter) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if _, taken := r.adapters[name]; taken {
-		return advice.Wrap(fmt.Errorf("%w: there is an adapter for %q already", ErrDuplicate, name), "remove that one first")
+		return advice.Wrap(fmt.Errorf("%w: there is an adapter for %q already", ErrDuplicate, name), "add one adapter for each agent")
 	}
 	if r.adapters == nil {
 		r.adapters = map[string]Adapter{}

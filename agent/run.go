@@ -218,7 +218,7 @@ func resumeToken(e *event.Event) string {
 // fail yields what went wrong and a done. The conversation is lost. Sprint, since an adapter's error may
 // panic when it is asked for its text.
 func (x *run) fail(now situation, yield yieldFunc) {
-	failure := event.Error{Code: event.CodeAdapter, Message: fmt.Sprint(now.err), Next: advice.Of(now.err), Cause: now.err}
+	failure := event.Error{Code: event.CodeAdapter, Message: fmt.Sprint(now.err), Next: advice.Safe(now.err), Cause: now.err}
 	if errors.Is(now.err, errMissingDone) {
 		failure.Code = event.CodeMissingDone
 	}

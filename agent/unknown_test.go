@@ -25,7 +25,7 @@ func TestUnknownTool_IsDeniedWhereAPolicyIsSet(t *testing.T) {
 		"nothing is set":                   {tool: "Frob", reported: true},
 		"a tool of the catalogue":          {tool: "Read"},
 		"a tool of a server":               {tool: "mcp__theirs__frob"},
-		"permissions":                      {agent.Request{Settings: agent.Settings{Permissions: &gate.Permissions{}}}, nil, "Frob", "Frob. Use another tool. It is not in the catalogue of claude-code; to allow it, the caller names it in Tools", false},
+		"permissions":                      {agent.Request{Settings: agent.Settings{Permissions: &gate.Permissions{}}}, nil, "Frob", "Frob. Use another tool. The catalogue of claude-code does not have this one; to allow it, the caller names it in Tools", false},
 		"permissions that allow all":       {agent.Request{Settings: agent.Settings{Permissions: levels(gate.LevelAllow)}}, nil, "Frob", "names it in Tools", false},
 		"permissions that set rules aside": {agent.Request{Settings: agent.Settings{Permissions: &gate.Permissions{Mode: gate.ModeBypass}}}, nil, "Frob", "", true},
 		"a list of allowed tools":          {agent.Request{Settings: agent.Settings{Tools: []string{"Read(/x)"}}}, nil, "Frob", "names it in Tools", false},

@@ -4,7 +4,6 @@ package claude
 
 import (
 	"encoding/json"
-	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
@@ -32,7 +31,7 @@ func TestHookInput_KeepsEveryField(t *testing.T) {
 	for _, event := range slices.Sorted(maps.Keys(hookEvents)) {
 		t.Run(string(event), func(t *testing.T) {
 			data := hookInputFile(t, event)
-			in, err := decodeAnyHookInput(data)
+			in, err := decodeHookInput(event, data)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -81,7 +80,7 @@ func jsonObject(t testing.TB, v any) map[string]any {
 
 func TestHookInput_UnknownEventKeepsRaw(t *testing.T) {
 	const data = `{"hook_event_name":"MoonRise","session_id":"s1","phase":{"full":true}}`
-	in, err := decodeAnyHookInput([]byte(data))
+	in, err := decodeHookInput("MoonRise", []byte(data))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -131,8 +130,8 @@ func TestDecodeHookInput_Details(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			in, err := decodeAnyHookInput([]byte(tt.input))
-			if err != nil {
+			in, err := decodeHookInput(HookPreToolUse, []byte(tt.input))
+			if err != nil && !isFieldError(err) {
 				t.Fatal(err)
 			}
 			got := *in.(*PreToolUseInput)
@@ -146,21 +145,8 @@ func TestDecodeHookInput_Details(t *testing.T) {
 
 func TestDecodeHookInput_RefusesMalformedJSON(t *testing.T) {
 	for _, data := range []string{"", "null", "[]", `"x"`, "{", `{"a"}`, `{"a":}`, `{"a":1,}`, `{"a":1}x`, `{"a":tru}`, `{"a":"x}`, `{a:1}`, "{\"a\\"} {
-		if in, err := decodeAnyHookInput([]byte(data)); err == nil {
-			t.Errorf("decodeAnyHookInput(%q) = %v, want an error", data, in)
+		if in, err := decodeHookInput(HookPreToolUse, []byte(data)); err == nil || isFieldError(err) {
+			t.Errorf("decodeHookInput(%q) = %v, %v, want an error about JSON", data, in, err)
 		}
 	}
-}
-
-// decodeAnyHookInput decodes the input of a hook call, whatever its event.
-func decodeAnyHookInput(data []byte) (HookInput, error) {
-	var head UnknownHookInput
-	if err := decodeObject(data, &head); err != nil && !isFieldError(err) {
-		return nil, fmt.Errorf("claude: hook input: %w", err)
-	}
-	in, err := decodeHookInput(head.Event, data)
-	if err != nil && !isFieldError(err) {
-		return nil, fmt.Errorf("claude: input of %s hook: %w", head.Event, err)
-	}
-	return in, nil
 }

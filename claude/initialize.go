@@ -20,7 +20,7 @@ type InitializeResult struct {
 	// Version is the CLI's version, "" on older CLIs.
 	Version string `json:"claude_code_version"`
 	PID     int    `json:"pid"`
-	// Capabilities name optional parts of the protocol; see [InitializeResult.Has].
+	// Capabilities name optional parts of the protocol.
 	Capabilities           []string       `json:"capabilities"`
 	CurrentPermissionMode  PermissionMode `json:"current_permission_mode"`
 	SessionState           string         `json:"session_state"`

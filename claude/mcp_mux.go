@@ -15,6 +15,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/internal/safelog"
 )
 
@@ -314,7 +315,7 @@ func (m *mcpMux) pass(ctx context.Context, server string, conn *mcpConn, msg *rp
 		if !msg.isRequest() {
 			m.logger.Warn("MCP server refused a message", "server", server, "method", msg.Method, "error", err)
 		}
-		return rpcError(msg.ID, rpcInternal, fmt.Sprintf(serverFailed, server, err))
+		return rpcError(msg.ID, rpcInternal, fmt.Sprintf(serverFailed, server, advice.Text(err)))
 	case len(out) == 0:
 		return rpcError(msg.ID, rpcInternal, fmt.Sprintf(serverNotAnswered, server, msg.Method))
 	}

@@ -92,7 +92,7 @@ func TestToolResult_IsChecked(t *testing.T) {
 	}{
 		{"empty", ToolResult{}, "", `"result":{"content":[]}`},
 		{"error without words", ToolResult{IsError: true}, "", `check what it did."}],"isError":true`},
-		{"image without data", ImageResult(nil, "image/png"), "", `result is malformed. Before you repeat the call, check what it did. Cause: Content[0]: image content needs Data`},
+		{"image without data", ImageResult(nil, "image/png"), "", `result is malformed. Before you repeat the call, check what it did. Cause: field Content[0]: image content needs Data`},
 		{"nil content", ToolResult{Content: []ToolContent{nil}}, "", `Content[0] is nil`},
 		{"link without a name", ToolResult{Content: []ToolContent{ToolResourceLink{URI: "a"}}}, "", `needs URI and Name`},
 		{"resource without an address", ToolResult{Content: []ToolContent{ToolResource{}}}, "", `needs URI`},

@@ -9,11 +9,12 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
 	"github.com/drover-agents/drover/claude/internal/streamgen"
 	"github.com/drover-agents/drover/internal/plainjson"
 	_ "github.com/drover-agents/drover/internal/testkit"
-	"github.com/google/go-cmp/cmp"
-	"pgregory.net/rapid"
 )
 
 // mustDecode decodes a line that is known to be good.

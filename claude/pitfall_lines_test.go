@@ -11,10 +11,11 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/claude/claudetest"
 	"github.com/drover-agents/drover/claude/script"
-	"github.com/google/go-cmp/cmp"
 )
 
 // oneTurn plays a turn in which the CLI writes what speak says and then its result, and returns the

@@ -6,11 +6,11 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"strings"
 	"testing"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/claude/claudetest"
 )
@@ -53,14 +53,14 @@ func TestRedaction_NoKeyInLogsAndErrors(t *testing.T) {
 	c := claudetest.Connect(t, opts)
 	texts := map[string]string{}
 	_, messages, err := collect(c.Turn(t.Context(), claude.Text("go")))
-	texts["error result"] = fmt.Sprint(err)
+	texts["error result"] = advice.Text(err)
 	for _, m := range of[*claude.MalformedLine](messages) {
-		texts["malformed line"] = m.Err.Error()
+		texts["malformed line"] = advice.Text(m.Err)
 	}
 	_, err = c.Request(t.Context(), "get_settings", nil)
-	texts["refused request"] = fmt.Sprint(err)
+	texts["refused request"] = advice.Text(err)
 	_, _, err = collect(c.Turn(t.Context(), claude.Text("again")))
-	texts["death of the CLI"] = fmt.Sprint(err)
+	texts["death of the CLI"] = advice.Text(err)
 	texts["log"] = logged.String()
 	for _, want := range []string{"error result", "malformed line", "refused request", "death of the CLI", "log"} {
 		if got := texts[want]; got == "" || got == "<nil>" {

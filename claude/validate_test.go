@@ -194,7 +194,7 @@ func TestValidate_NamesTheInvalidField(t *testing.T) {
 			if diff := cmp.Diff(bad.names, optionNames(err)); diff != "" {
 				t.Errorf("the error is %v; fields (-want +got):\n%s", err, diff)
 			}
-			if again := connectError(t, o); again.Error() != err.Error() {
+			if again := connectError(t, o); advice.Text(again) != advice.Text(err) {
 				t.Errorf("Connect says %v, Validate %v", again, err)
 			}
 		})

@@ -14,8 +14,8 @@
 //     capabilities, session, custom; within a stage in the order in which they were given.
 //   - A policy that panics denies.
 //   - "mcp__server__tool" and the bare name of a tool of ours get the same verdict; only a bare name
-//     that the agent has too is judged by the risks of both. A tool of another server never
-//     counts as one of ours, or for one of the agent's own.
+//     that the agent has too is judged by the risks of both. A tool of a server that is not ours never
+//     counts as one of ours or of the agent's own.
 //   - Tools that are registered later are seen.
 //
 // An [Engine] applies a gate to one run: it fills in the facts, asks an [Approver] where the verdict

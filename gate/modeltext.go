@@ -21,7 +21,7 @@ const (
 	callsExhausted   = "Tool call limit reached: %d of %d calls made. Call no more tools; give your final answer."
 	toolNotListed    = "Tool %s is not on the list of allowed tools%s"
 	useAnotherTool   = ". Use another tool."
-	toolNotKnown     = useAnotherTool + " It is not in the catalogue of %s; to allow it, the caller names it in Tools, in a rule or in RiskOptions.Builtin."
+	toolNotKnown     = useAnotherTool + " The catalogue of %s does not have this one; to allow it, the caller names it in Tools, in a rule or in RiskOptions.Builtin."
 	agentNotKnown    = toolNotAllowed + "%s. Use another tool. The gate has no catalogue of the agent; to allow the tool, the caller adds gate.KnowsAgent or names it in Tools or in a rule."
 	toolDenied       = "%s is denied%s"
 	toolOnlyAs       = "%s is allowed only as %s%s"

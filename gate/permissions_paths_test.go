@@ -165,14 +165,14 @@ func TestWritablePaths_WritesElsewhereAreDenied(t *testing.T) {
 		{"link from elsewhere", write, `{"file_path":"/w/link"}`, resolved("/w/src/a"), "may not write /w/link"},
 		{"below where a command has gone", write, `{"file_path":"src/a"}`, moved, "/w/tmp/src/a"},
 
-		{"no path", save, `{"destination":"src/a"}`, workspace, "cannot be determined"},
-		{"no input", write, ``, workspace, "cannot be determined"},
-		{"invalid path", write, `{"file_path":7}`, workspace, "cannot be determined"},
-		{"twice", write, `{"file_path":"src/a","file_path":"src/b"}`, workspace, "cannot be determined"},
-		{"home", write, `{"file_path":"~/src/a"}`, workspace, "cannot be determined"},
+		{"no path", save, `{"destination":"src/a"}`, workspace, "writes to cannot be determined. Use an absolute path."},
+		{"no input", write, ``, workspace, "writes to cannot be determined. Use an absolute path."},
+		{"invalid path", write, `{"file_path":7}`, workspace, "writes to cannot be determined. Use an absolute path."},
+		{"twice", write, `{"file_path":"src/a","file_path":"src/b"}`, workspace, "writes to cannot be determined. Use an absolute path."},
+		{"home", write, `{"file_path":"~/src/a"}`, workspace, "writes to cannot be determined. Use an absolute path."},
 		{"backslashes", write, `{"file_path":"src\\..\\..\\etc"}`, workspace, "may not write"},
-		{"a link in a circle", write, `{"file_path":"/w/src/a"}`, Facts{Dir: "/w", Target: Target{Unresolved: true}}, "cannot be determined"},
-		{"settings of the agent", "Config", `{"setting":"theme","value":"dark"}`, workspace, "cannot be determined"},
+		{"a link in a circle", write, `{"file_path":"/w/src/a"}`, Facts{Dir: "/w", Target: Target{Unresolved: true}}, "writes to cannot be determined. Use an absolute path."},
+		{"settings of the agent", "Config", `{"setting":"theme","value":"dark"}`, workspace, "writes to cannot be determined. Use an absolute path."},
 		{"nobody knows where", write, `{"file_path":"/w/src/a"}`, Facts{}, "set Facts.Workspace or Facts.Dir, or the Dir of the call"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

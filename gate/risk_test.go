@@ -125,7 +125,7 @@ func TestFromRisk_MatrixForListsOfNames(t *testing.T) {
 }
 
 // howToAllow ends the denial of a tool of the agent that is not in its catalogue.
-const howToAllow = ". Use another tool. It is not in the catalogue of claude-code; to allow it, the caller names it in Tools, in a rule or in RiskOptions.Builtin."
+const howToAllow = ". Use another tool. The catalogue of claude-code does not have this one; to allow it, the caller names it in Tools, in a rule or in RiskOptions.Builtin."
 
 func TestFromRisk_BuiltinListsOverrideTheCatalogue(t *testing.T) {
 	own := declared(t, "Write", tool.ReadOnly)

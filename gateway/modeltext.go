@@ -2,7 +2,7 @@
 
 package gateway
 
-// This file has every text of the package that a model reads. The CLI shows a refused call of a subagent to its main agent.
+// This file has the texts of refused requests, which the agent and its commands read. The CLI shows a refused call of a subagent to its main agent.
 const (
 	textRefused    = "Drover's gateway refused this request: "
 	textToken      = "it does not have the token of this run. Do not call the gateway directly"

@@ -30,7 +30,8 @@ func (e *WeakError) Error() string {
 
 // Advice implements [advice.Adviser].
 func (e *WeakError) Advice() string {
-	return fmt.Sprintf("%s\nor set Isolation.Weakest (drover run --isolation %s)", advice.Of(errors.Join(e.Reasons...)), e.Best)
+	less := fmt.Sprintf("to accept less, set Isolation.Weakest (drover run --isolation %s)", e.Best)
+	return strings.TrimPrefix(advice.Of(errors.Join(e.Reasons...))+"\n"+less, "\n")
 }
 
 // Unwrap gives the reasons.

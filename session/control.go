@@ -10,6 +10,7 @@ import (
 	"reflect"
 	"slices"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/internal/plainjson"
 )
@@ -149,7 +150,7 @@ func (s *Session) manage(ctx context.Context, what event.Payload) error {
 // would be no end.
 func (s *Session) reportLocked(entry *Entry, failed []failure) {
 	for _, f := range failed {
-		report := ReducerFailed{Pos: entry.Pos, Event: entry.Event.Kind, Error: fmt.Sprint(f.err)}
+		report := ReducerFailed{Pos: entry.Pos, Event: entry.Event.Kind, Error: advice.Render(fmt.Sprint(f.err), advice.Safe(f.err))}
 		if f.slice != nil {
 			report.Slice = f.slice.name
 		}

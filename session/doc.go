@@ -2,8 +2,8 @@
 
 // Package session stores the events of a run, and computes state from them.
 //
-// A [Session] is an append-only log of events. Pure reducers compute its state from that log, and [Session.Dispatch]
-// is the only way to change it. So the log explains every state, and a session that is opened again has the state
+// A [Session] is an append-only log of events. Pure reducers compute its state from that log, and an entry
+// of the log is the only way to change it. So the log explains every state, and a session that is opened again has the state
 // that it was closed with.
 //
 // # The log

@@ -92,7 +92,7 @@ func meant(err error) error {
 func InvalidInput(err error) *Error {
 	return &Error{
 		Code: CodeInvalidInput, Category: CategoryValidation, Err: err,
-		Message: fmt.Sprintf(invalidInput, err),
+		Message: advice.Render(fmt.Sprintf(invalidInput, err), advice.Of(err)),
 	}
 }
 
@@ -105,18 +105,19 @@ func failure(ctx context.Context, err error) *Error {
 	if cause := context.Cause(ctx); cause != nil && errors.Is(err, cause) {
 		err = ctx.Err() // the handler gave back why it was stopped
 	}
+	text := func() string { return advice.Render(fmt.Sprintf(handlerFailed, err), advice.Safe(err)) } // Sprintf survives an Error that panics
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
 		return &Error{Code: CodeTimeout, Category: CategoryTimeout, Retryable: true, Err: err, Message: timedOut}
 	case isTimeout(err):
-		return &Error{Code: CodeTimeout, Category: CategoryTimeout, Retryable: true, Err: err, Message: fmt.Sprintf(handlerFailed, err)}
+		return &Error{Code: CodeTimeout, Category: CategoryTimeout, Retryable: true, Err: err, Message: text()}
 	case errors.Is(err, context.Canceled):
 		return &Error{Code: CodeCancelled, Category: CategoryCancelled, Err: err, Message: cancelMessage(ctx)}
 	}
 	if isTransient(err) {
-		return &Error{Code: CodeConnection, Category: CategoryTransient, Retryable: true, Err: err, Message: fmt.Sprintf(handlerFailed, err)}
+		return &Error{Code: CodeConnection, Category: CategoryTransient, Retryable: true, Err: err, Message: text()}
 	}
-	return &Error{Code: CodeFailed, Category: CategoryInternal, Err: err, Message: fmt.Sprintf(handlerFailed, err)} // Sprintf survives an Error that panics
+	return &Error{Code: CodeFailed, Category: CategoryInternal, Err: err, Message: text()}
 }
 
 // isTimeout reports whether an error is of a deadline that no context had: of a connection or a file.

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/internal/plainjson"
 )
@@ -83,7 +84,7 @@ func addAttr(to map[string]json.RawMessage, prefix string, a slog.Attr) {
 	}
 	v := value.Any()
 	if err, ok := v.(error); ok {
-		v = err.Error()
+		v = advice.Text(err)
 	}
 	raw, err := plainjson.TryMarshal(v)
 	if err != nil {

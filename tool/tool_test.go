@@ -61,7 +61,7 @@ func TestCheck_NamesTheProblem(t *testing.T) {
 		{"the longest name", tool.Tool{Name: strings.Repeat("a", 64), Description: "d"}, ""},
 		{"no name", tool.Tool{Description: "d"}, `tool: "": Name is empty; the model calls tools by it`},
 		{"a longer name", tool.Tool{Name: strings.Repeat("a", 65), Description: "d"}, "Name must be"},
-		{"a name with a dot", tool.Tool{Name: "a.b", Description: "d"}, `tool: "a.b": Name must be`},
+		{"a name with a dot", tool.Tool{Name: "a.b", Description: "d"}, `tool: "a.b": field Name must be`},
 		{"a name with a line break", tool.Tool{Name: "a\n", Description: "d"}, "Name must be"},
 		{"no description", tool.Tool{Name: "a", Description: " \n"}, "Description is empty"},
 		{"arguments that are a list", tool.Tool{Name: "a", Description: "d", Input: list}, `Input must have "type":"object"`},

@@ -81,7 +81,8 @@ func (r *Restored) text() string {
 }
 
 func callRejected(cause error) string {
-	return fmt.Sprintf("Error: call rejected: no checkpoint could be taken: %v. The tool did not run. Try again once; if that fails too, report this error.", cause)
+	line, _, _ := strings.Cut(cause.Error(), "\n")
+	return fmt.Sprintf("Error: call rejected: no checkpoint could be taken: %s. The tool did not run. Try again once; if that fails too, report this error.", line)
 }
 
 // list names some paths and counts the rest.

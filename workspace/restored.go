@@ -6,6 +6,7 @@ import (
 	"context"
 	"slices"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/event"
 )
 
@@ -36,7 +37,7 @@ func (tx *Tx) Undo(ctx context.Context) string {
 	}
 	r := Restored{CallID: tx.call.ID, Tool: tx.call.Tool, RolledBack: tx.result}
 	if tx.err != nil {
-		r.Error = tx.err.Error()
+		r.Error = advice.Text(tx.err)
 	}
 	if len(r.Restored) == 0 && len(r.Conflicts) == 0 && r.Error == "" { // the call had changed nothing
 		return ""

@@ -10,11 +10,12 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
 	_ "github.com/drover-agents/drover/internal/testkit"
 	"github.com/drover-agents/drover/session"
 	"github.com/drover-agents/drover/workspace"
-	"github.com/google/go-cmp/cmp"
-	"pgregory.net/rapid"
 )
 
 // filesOf are the regular files below a folder as a view should have them.

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/workspace/internal/filetree"
 	"github.com/drover-agents/drover/workspace/internal/treewatch"
 )
@@ -66,7 +67,7 @@ func (t *Tree) stopWatching(err error) {
 		_ = t.watch.Close()
 		t.watch = nil
 	}
-	if problem := err.Error(); problem != t.watchProblem {
+	if problem := advice.Text(err); problem != t.watchProblem {
 		t.watchProblem = problem
 		t.log.Warn("no file watcher: every file is looked at each time", "dir", t.dir, "err", err)
 	}

@@ -9,9 +9,10 @@ import (
 	"testing/iotest"
 	"unicode/utf8"
 
+	"pgregory.net/rapid"
+
 	_ "github.com/drover-agents/drover/internal/testkit"
 	"github.com/drover-agents/drover/workspace"
-	"pgregory.net/rapid"
 )
 
 func TestEncoding_IsIndependentOfReadBoundaries(t *testing.T) {

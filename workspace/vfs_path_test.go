@@ -9,8 +9,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/drover-agents/drover/workspace"
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/drover-agents/drover/workspace"
 )
 
 func vfsPath(t testing.TB, text string) workspace.Path {

@@ -9,9 +9,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/drover-agents/drover/session"
 	"github.com/drover-agents/drover/workspace"
-	"github.com/google/go-cmp/cmp"
 )
 
 // fileTable is a view in the form path: hash, version.

@@ -18,9 +18,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/drover-agents/drover/internal/testkit"
 	"github.com/drover-agents/drover/workspace"
-	"github.com/google/go-cmp/cmp"
 )
 
 const crashEnv = "DROVER_TEST_WRITE_BACK"

@@ -10,8 +10,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/drover-agents/drover/workspace"
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/drover-agents/drover/workspace"
 )
 
 func gitSkip(path, changes string) string {

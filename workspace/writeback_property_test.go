@@ -11,10 +11,11 @@ import (
 	"strings"
 	"testing"
 
-	_ "github.com/drover-agents/drover/internal/testkit"
-	"github.com/drover-agents/drover/workspace"
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
+
+	_ "github.com/drover-agents/drover/internal/testkit"
+	"github.com/drover-agents/drover/workspace"
 )
 
 // scribble does random things to a folder. What fails, because it makes no sense there, is left out.

@@ -10,9 +10,10 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/drover-agents/drover/internal/testkit"
 	"github.com/drover-agents/drover/workspace"
-	"github.com/google/go-cmp/cmp"
 )
 
 // swap exchanges a folder for a link to somewhere else and back, until it is told to stop.

@@ -11,8 +11,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/drover-agents/drover/workspace"
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/drover-agents/drover/advice"
+	"github.com/drover-agents/drover/workspace"
 )
 
 func TestWriteBack_EachMountReturnsToItsSource(t *testing.T) {
@@ -328,8 +330,8 @@ func TestWriteBackResult_StringEscapesControlCharacters(t *testing.T) {
 	if got := strings.Count(text, "\n"); got != 5 || strings.ContainsAny(text, "\x1b\r") {
 		t.Errorf("%d lines, want 5: %q", got, text)
 	}
-	text = (&workspace.ConflictError{Conflicts: r.Conflicts}).Error()
-	if got := strings.Count(text, "\n"); got != 1 || strings.ContainsAny(text, "\x1b\r") {
-		t.Errorf("%d line ends, want 1: %q", got, text)
+	text = advice.Text(&workspace.ConflictError{Conflicts: r.Conflicts})
+	if got := strings.Count(text, "\n"); got != 2 || strings.ContainsAny(text, "\x1b\r") {
+		t.Errorf("%d line ends, want 2: %q", got, text)
 	}
 }

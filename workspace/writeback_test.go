@@ -165,7 +165,7 @@ func checkDryRun(t *testing.T, planned workspace.WriteBackResult, plannedErr err
 	if diff := cmp.Diff(planned, done); diff != "" {
 		t.Errorf("the dry run said something else (-dry run +done):\n%s", diff)
 	}
-	if fmt.Sprint(plannedErr) != fmt.Sprint(err) {
+	if advice.Text(plannedErr) != advice.Text(err) {
 		t.Errorf("the dry run failed with %v, the write-back with %v", plannedErr, err)
 	}
 }

@@ -13,8 +13,9 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/drover-agents/drover/workspace"
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/drover-agents/drover/workspace"
 )
 
 func init() {

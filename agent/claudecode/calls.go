@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"fmt"
 	"maps"
 	"strings"
 
@@ -263,7 +262,7 @@ func callParams(ctx context.Context, l *agent.Ledger, server string, params json
 	var id event.CallID
 	var meta map[string]json.RawMessage
 	if err := json.Unmarshal(fields["name"], &name); err != nil {
-		return nil, fmt.Errorf("the name of the tool: %w", err)
+		return nil, unreadableCall(err)
 	}
 	_ = json.Unmarshal(fields["_meta"], &meta)
 	_ = json.Unmarshal(meta[toolUseID], &id)
@@ -292,12 +291,12 @@ const toolUseID = "claudecode/toolUseId"
 func plainFields(object json.RawMessage, known ...string) (map[string]json.RawMessage, error) {
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(object, &fields); err != nil {
-		return nil, fmt.Errorf("claudecode: a message to a tool: %w", err)
+		return nil, unreadableCall(err)
 	}
 	for name := range fields {
 		for _, k := range known {
 			if name != k && strings.EqualFold(name, k) {
-				return nil, fmt.Errorf("claudecode: a message to a tool has the field %q, which is almost %q", name, k)
+				return nil, ambiguousField(name, k)
 			}
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/agent"
 	"github.com/drover-agents/drover/agent/claudecode/claudecell"
 	"github.com/drover-agents/drover/event"
@@ -131,13 +132,13 @@ func (e *ending) limit(err error) {
 	switch {
 	case errors.Is(err, guard.ErrBudgetExhausted):
 		e.dropError()
-		e.done.Status, e.done.Result, e.done.Reason, e.done.Cause = event.DoneMaxBudget, err.Error(), "", err
+		e.done.Status, e.done.Result, e.done.Reason, e.done.Cause = event.DoneMaxBudget, advice.Text(err), "", err
 	case errors.Is(err, gateway.ErrMaxTurns):
 		e.dropError()
-		e.done.Status, e.done.Result, e.done.Reason, e.done.Cause = event.DoneMaxTurns, err.Error(), "", err
+		e.done.Status, e.done.Result, e.done.Reason, e.done.Cause = event.DoneMaxTurns, advice.Text(err), "", err
 	case errors.Is(err, guard.ErrDeadlineExceeded):
 		e.dropError()
-		e.done.Status, e.done.Result, e.done.Reason, e.done.Cause = event.DoneInterrupted, "", err.Error(), err
+		e.done.Status, e.done.Result, e.done.Reason, e.done.Cause = event.DoneInterrupted, "", advice.Text(err), err
 	case has[*unheededError](err):
 		e.fail(codeUnheeded, err)
 	default:

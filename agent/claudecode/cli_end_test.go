@@ -192,7 +192,7 @@ func TestRun_LeavingTheLoopEndsTheCLI(t *testing.T) {
 }
 
 // A run continues the last one, on both CLIs; a fresh one does not.
-func TestRun_ContinuesTheLastOne(t *testing.T) {
+func TestRun_ContinuesTheLastRun(t *testing.T) {
 	for name, newCLI := range eachCLI {
 		t.Run(name, func(t *testing.T) {
 			cli := newCLI(t)

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/schema"
@@ -54,7 +55,11 @@ func (n *normaliser) done(end *claude.TurnEnd) []event.Event {
 		d.Result = cmp.Or(m.Result, textOfError(err))
 	}
 	if d.Status == event.DoneError {
-		n.emit(eventPosition{turn: n.turn}, event.Error{Code: errorCode(m, err), Message: textOfError(err), Cause: err})
+		failure := event.Error{Code: errorCode(m, err), Message: textOfError(err), Cause: err}
+		if !has[*claude.ResultError](err) { // the kind of a result has advice of its own
+			failure.Next = advice.Of(err)
+		}
+		n.emit(eventPosition{turn: n.turn}, failure)
 	}
 	d.Usage = n.usage.report(n.toolUses, d.Status == event.DoneInterrupted || end.Forced, d.Status == event.DoneSuccess)
 	n.emit(eventPosition{turn: n.turn}, d)

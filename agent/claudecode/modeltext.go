@@ -58,3 +58,11 @@ func answerCheckFailed(err error) string {
 func stopCheckFailed(err error) string {
 	return fmt.Sprintf("The completion check failed: %s\nReview your work, finish what is missing, then stop again.", advice.Text(err))
 }
+
+func unreadableCall(err error) error {
+	return fmt.Errorf("the message to the tool cannot be read: %w. Call the tool again with a JSON object", err)
+}
+
+func ambiguousField(name, known string) error {
+	return fmt.Errorf("the message to the tool has the field %q, which is almost %q. Write it as %q and call the tool again", name, known, known)
+}

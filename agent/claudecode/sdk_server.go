@@ -70,7 +70,7 @@ func (s *SDKServer) follow() {
 	}
 }
 
-// withholds reports whether a tool is not served, or that a client has not listed the last change, which may
+// withholds reports whether a tool is not served, or whether a client has not listed the last change, which may
 // be about this tool.
 func (s *SDKServer) withholds(name string) bool {
 	s.mu.Lock()

@@ -44,7 +44,7 @@ func sdkNames(tools []claude.Tool) []string {
 	return out
 }
 
-func TestToSDKTools_AcceptedInputs(t *testing.T) {
+func TestToSDKTools_AcceptsOrRefusesInputs(t *testing.T) {
 	declared := tool.Must[tool.None, int]("declared", "has no handler", nil)
 	for _, c := range []struct {
 		name string

@@ -198,9 +198,9 @@ func (t *turn) finish(ctx context.Context, e *ending, answer *claude.ResultMessa
 	e.done.ResumeToken = t.session.token(&t.normal, resulted)
 	if err := t.notKept(ctx, e.done.ResumeToken); err != nil {
 		e.done.ResumeToken = ""
-		e.amend(func(end *agent.End) { end.NotStored = err.Error() })
+		e.amend(func(end *agent.End) { end.NotStored = advice.Text(err) })
 		if ctx.Err() != nil { // only the done is reported then
-			e.done.Reason = strings.TrimPrefix(e.done.Reason+"; "+err.Error(), "; ")
+			e.done.Reason = strings.TrimPrefix(e.done.Reason+"; "+advice.Text(err), "; ")
 		}
 		t.cellEvents.add(event.Error{Code: codeNotKept, Recoverable: true, Cause: err, Message: err.Error(), Next: advice.Of(err)})
 	}

@@ -20,7 +20,7 @@ import (
 func ofMain(r *script.Request) bool { return r.Header.Get("X-Claude-Code-Agent-Id") == "" }
 
 // An honest run with a subagent, a compaction and answers that are tried again has the turns that the CLI counts.
-func TestMaxTurns_HonestRunIsNotCutEarlier(t *testing.T) {
+func TestMaxTurns_CountsTurnsAsTheCLI(t *testing.T) {
 	cost, full := script.Usage{Input: 100, Output: 20}, script.Usage{Input: 990_000, Output: 20}
 	asksForSummary := func(r *script.Request) bool {
 		return strings.Contains(string(r.Body), "Your task is to create a detailed summary")

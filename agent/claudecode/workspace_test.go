@@ -142,7 +142,7 @@ func TestWorkspace_InterruptedCommandIsRolledBack(t *testing.T) {
 	}
 }
 
-func TestWorkspace_HasTheWorkingDirectory(t *testing.T) {
+func TestWorkspace_WorkingDirectoryMustBeInside(t *testing.T) {
 	w := shop(t)
 	model := claudetest.NewModel(t, script.Reply(bash("pwd")), script.Text("Done."))
 	base := claudetest.CLI(t).Options(model)

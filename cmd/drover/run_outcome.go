@@ -188,6 +188,9 @@ func (o *outcome) failed() error {
 // ofResume adds the advice to a failure, and names the flag where the conversation of --resume cannot be had.
 func (o *outcome) ofResume(f failure, next string) error {
 	f.next = next
+	if o.options.resume == "" {
+		return f
+	}
 	switch detail := notFound.FindStringSubmatch(f.text); {
 	case errors.Is(f.err, transcript.ErrInUse):
 		f.text, f.next = "--resume: the conversation is in use", "wait until the other run has ended"

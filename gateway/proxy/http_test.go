@@ -26,7 +26,7 @@ func TestHTTP_DenialNamesTheFieldToChange(t *testing.T) {
 		{"10.0.0.5:443", "10.0.0.5:443 is denied: it is a private address\n  next: use a permitted host, or add \"10.0.0.5\" to NetworkPolicy.AllowedDomains\n"},
 		{"[ff02::1]:443", "[ff02::1]:443 is denied: it is a multicast address\n  next: use a public address; no entry of NetworkPolicy.AllowedDomains permits this one\n"},
 		{"example.com:22", "example.com:22 is denied: port 22 is not permitted\n  next: use a permitted port, or add 22 to NetworkPolicy.AllowedPorts\n"},
-		{"localhost:443", "localhost:443 is denied: the machine outside of the cell is not permitted\n  next: set NetworkPolicy.AllowLocalhost\n"},
+		{"localhost:443", "localhost:443 is denied: the machine outside of the cell is not permitted\n  next: use a permitted host; only the user can set NetworkPolicy.AllowLocalhost\n"},
 		{"private.example:443", "private.example:443 is denied: the name leads to a private address\n  next: names may lead to public addresses only; a private address has to be listed in NetworkPolicy.AllowedDomains and used itself\n"},
 	}
 	for _, tt := range tests {

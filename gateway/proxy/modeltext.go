@@ -2,14 +2,14 @@
 
 package proxy
 
-// This file has every text of the package that a model reads. Its tools print them.
+// This file has the texts of refused connections, which the agent and its commands read. Its tools print them.
 const (
 	textHost         = "the host is not permitted"
 	textHostNext     = "use a permitted host, or add %q to NetworkPolicy.AllowedDomains"
 	textPort         = "port %d is not permitted"
 	textPortNext     = "use a permitted port, or add %d to NetworkPolicy.AllowedPorts"
 	textLocal        = "the machine outside of the cell is not permitted"
-	textLocalNext    = "set NetworkPolicy.AllowLocalhost"
+	textLocalNext    = "use a permitted host; only the user can set NetworkPolicy.AllowLocalhost"
 	textAddress      = "the address is not permitted"
 	textKind         = "it is %s"
 	textKindNext     = "use a public address; no entry of NetworkPolicy.AllowedDomains permits this one"

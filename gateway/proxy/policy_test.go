@@ -71,7 +71,7 @@ func TestPolicy_ValidateReportsEveryProblem(t *testing.T) {
 			t.Errorf("got %v, want it to name %s", err, want)
 		}
 	}
-	if _, got := New(p, nil); got == nil || got.Error() != err.Error() {
+	if _, got := New(p, nil); got == nil || advice.Text(got) != advice.Text(err) {
 		t.Errorf("New: got %v, want the same", got)
 	}
 }

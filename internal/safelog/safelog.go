@@ -8,6 +8,8 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+
+	"github.com/drover-agents/drover/advice"
 )
 
 // Logger returns a logger whose handler does not panic. It discards if l is nil.
@@ -33,13 +35,21 @@ func (h *handler) Enabled(ctx context.Context, level slog.Level) (enabled bool) 
 	return h.next.Enabled(ctx, level)
 }
 
-// Handle implements slog.Handler. A panic is an error.
+// Handle implements slog.Handler. A panic is an error. The advice of an error is an attribute of its own.
 func (h *handler) Handle(ctx context.Context, record slog.Record) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("the log handler panicked: %v", p)
 		}
 	}()
+	record.Attrs(func(a slog.Attr) bool {
+		if err, ok := a.Value.Any().(error); ok && advice.Safe(err) != "" {
+			record = record.Clone()
+			record.AddAttrs(slog.String("next", advice.Safe(err)))
+			return false
+		}
+		return true
+	})
 	return h.next.Handle(ctx, record)
 }
 

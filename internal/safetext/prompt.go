@@ -12,7 +12,7 @@ import (
 // without a word, and a NUL byte ends a text for many programs.
 func PromptProblem(text string) string {
 	if at := strings.IndexByte(text, 0); at >= 0 {
-		return fmt.Sprintf("has a NUL byte at byte %d, so it is not text", at)
+		return fmt.Sprintf("has a NUL byte at byte %d, so it is not text; remove it", at)
 	}
 	if utf8.ValidString(text) {
 		return ""
@@ -25,5 +25,5 @@ func PromptProblem(text string) string {
 		}
 		at += size
 	}
-	return fmt.Sprintf("is not UTF-8: byte %d is 0x%02x", at, text[at])
+	return fmt.Sprintf("is not UTF-8: byte %d is 0x%02x; convert the text to UTF-8", at, text[at])
 }

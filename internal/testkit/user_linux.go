@@ -3,9 +3,11 @@
 package testkit
 
 import (
+	"bytes"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 )
@@ -47,8 +49,13 @@ func rerunAs(t *testing.T, uid uint32, cli, pattern string) {
 		"DROVER_SLOTS=" + filepath.Join(dir, "slots"), "DROVER_CLAUDE=" + PutProgram(t, cli, dir), "DROVER_SOAK=" + os.Getenv("DROVER_SOAK"),
 	}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uid, Gid: uid}}
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Errorf("as uid %d: %v\n%s", uid, err, out)
+	out, err := cmd.CombinedOutput()
+	passed := "--- PASS: "
+	if strings.Contains(pattern, "/") {
+		passed = "    --- PASS: "
+	}
+	if err != nil || !bytes.Contains(out, []byte(passed)) {
+		t.Errorf("as uid %d: %v, and %s passed no test\n%s", uid, err, pattern, out)
 	}
 }
 

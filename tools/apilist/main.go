@@ -23,7 +23,7 @@ func main() {
 		root = flag.Arg(0)
 	}
 	if err := run(root, *check); err != nil {
-		fmt.Fprintln(os.Stderr, "apilist:", err)
+		fmt.Fprintln(os.Stderr, "apilist:", advice.Text(err))
 		os.Exit(1)
 	}
 }

@@ -164,7 +164,7 @@ func members(prefix string, typ *types.TypeName) []exportedName {
 	return names
 }
 
-// justified says of the exported names why they are: by their position, what uses or justifies them.
+// justified returns, by position, what uses or justifies each exported name.
 func (c *checker) justified(t *testing.T, names []exportedName, listed map[string]string) map[token.Pos]string {
 	used := c.uses()
 	written, seeds := docNames(t), map[string]bool{}

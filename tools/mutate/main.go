@@ -11,6 +11,8 @@ import (
 	"os/signal"
 	"regexp"
 	"syscall"
+
+	"github.com/drover-agents/drover/advice"
 )
 
 func main() {
@@ -21,7 +23,7 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if err := mutate(ctx, *only, *jobs, *list); err != nil {
-		fmt.Fprintln(os.Stderr, "mutate:", err)
+		fmt.Fprintln(os.Stderr, "mutate:", advice.Text(err))
 		os.Exit(1)
 	}
 }

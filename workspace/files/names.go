@@ -62,7 +62,7 @@ func checkName(op, name string) error {
 	case strings.ContainsRune(name, 0):
 		return pathError(op, name, &refusal{"has a zero byte", fs.ErrInvalid})
 	}
-	return advice.Wrap(pathError(op, name, &refusal{"has an empty or a . segment", fs.ErrInvalid}), "use %s", path.Clean(name))
+	return pathError(op, name, advice.Wrap(&refusal{"has an empty or a . segment", fs.ErrInvalid}, "use %s", path.Clean(name)))
 }
 
 // checkNew applies the limits for names that are made, which are without links.

@@ -9,7 +9,7 @@ import (
 	"github.com/drover-agents/drover/isolation"
 )
 
-func TestModelID_OfBedrock(t *testing.T) {
+func TestToBedrockModelID_Cases(t *testing.T) {
 	tests := []struct{ name, region, id string }{
 		{"claude-opus-4-6", "", "us.anthropic.claude-opus-4-6-v1"},
 		{"claude-opus-4-5-20251101", "", "us.anthropic.claude-opus-4-5-20251101-v1:0"},

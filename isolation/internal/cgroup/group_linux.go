@@ -68,7 +68,11 @@ func unavailable(reasons ...error) error {
 	for _, reason := range reasons {
 		words = append(words, reason.Error())
 	}
-	return advice.Wrap(fmt.Errorf("%w: %s", ErrUnavailable, strings.Join(words, "; ")),
+	err := fmt.Errorf("%w: %s", ErrUnavailable, strings.Join(words, "; "))
+	if next := advice.Of(errors.Join(reasons...)); next != "" {
+		err = advice.Wrap(err, "%s", next)
+	}
+	return advice.Wrap(err,
 		"run as root, or where a part of the hierarchy is delegated to this user (systemd-run --user --scope -p Delegate=yes), or without limits on a cell's memory and processes")
 }
 

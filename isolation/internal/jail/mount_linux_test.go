@@ -187,7 +187,7 @@ func TestMounts_NothingStaysInASharedNamespace(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root for mounts of its own: run as root")
 	}
-	shared := "mount --make-rshared / && exec /proc/self/fd/3 -test.run '^TestMounts_NothingStaysMounted$'"
+	shared := "mount --make-rshared / && exec /proc/self/fd/3 -test.v -test.run '^TestMounts_NothingStaysMounted$'"
 	cmd := exec.Command("unshare", "--mount", "--propagation", "private", "/bin/sh", "-c", shared)
 	self, err := os.Open("/proc/self/exe")
 	if err != nil {
@@ -196,7 +196,7 @@ func TestMounts_NothingStaysInASharedNamespace(t *testing.T) {
 	defer func() { _ = self.Close() }()
 	cmd.ExtraFiles = []*os.File{self}
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "TMPDIR=" + t.TempDir()}
-	if out, err := cmd.CombinedOutput(); err != nil {
+	if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), "--- PASS: TestMounts_NothingStaysMounted") {
 		t.Errorf("%v\n%s", err, out)
 	}
 }

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/drover-agents/drover/advice"
 )
 
 // probeWait bounds one try.
@@ -104,12 +106,12 @@ var fixes = []struct{ words, fix string }{
 }
 
 func unsupported(err error) error {
-	reason := err.Error()
+	reason, words := err.Error(), advice.Text(err)
 	if errors.Is(err, unix.EPERM) && strings.Contains(reason, "fork/exec") {
 		return &UnsupportedError{reason, "run as an ordinary user: this root may not become another user (it needs CAP_SETUID and CAP_SETGID, and more ids than its own)"}
 	}
 	for _, f := range fixes {
-		if strings.Contains(reason, f.words) {
+		if strings.Contains(words, f.words) {
 			return &UnsupportedError{reason, f.fix}
 		}
 	}

@@ -153,7 +153,7 @@ func (c *call) row(p event.ToolResult, output string) row {
 	case p.Status == event.ToolDenied || c.denied != nil:
 		r.mark, r.tone, r.because = "denied", toneBad, failure
 		if c.denied != nil {
-			r.because = cmp.Or(c.denied.Reason, failure)
+			r.because = cmp.Or(strings.TrimSuffix(c.denied.Reason, afterUserDenial), failure)
 		}
 		if c.answer { // the check has rejected it, and the agent continues
 			r.mark = notYet

@@ -59,7 +59,7 @@ func TestPlain_PipeGetsLinesAndNoQuestion(t *testing.T) {
 	}
 }
 
-func TestColours_MarkFewThings(t *testing.T) {
+func TestColours_MarkTimeDenialAndSuccess(t *testing.T) {
 	l := layout{width: 80, colour: true}
 	for _, tt := range []struct {
 		name string

@@ -23,7 +23,7 @@ var flags = []struct {
 }{
 	{regexp.MustCompile(`; Options\.[^;]*`), ""},
 	{regexp.MustCompile(`raise Options\.\w+, or `), ""},
-	{regexp.MustCompile(`(?:^or set Isolation\.APIKey|, or give a key with isolation\.WithAPIKey)[^;]*`), ""},
+	{regexp.MustCompile(`^or set Isolation\.APIKey.*|, or give a key with \w+\.WithAPIKey`), ""},
 	{regexp.MustCompile(`set Auth\.UseStoredLogin to use`), "use --stored-login to have"},
 	{regexp.MustCompile(`set Isolation\.Weakest \((drover run [^)]*)\)`), "use $1"},
 	{regexp.MustCompile(`give one of them another MountPath`), "give one of them another path: --mount folder:path"},
