@@ -31,9 +31,8 @@ import (
 type RetryPolicy struct {
 	// MaxAttempts is the total number of attempts. Zero means 5.
 	MaxAttempts int
-	// BaseDelay is the wait before the second attempt, about doubled before each further one up to MaxDelay.
-	// Delays are jittered by 50 %. Zero means 500 milliseconds, and 8 seconds. A wait is never shorter than
-	// the service asks for.
+	// BaseDelay is the wait before the second attempt, about doubled before each further one up to MaxDelay. Delays are
+	// jittered by 50 %. Zero means 500 milliseconds, and 8 seconds. A wait is never shorter than the service asks for.
 	BaseDelay, MaxDelay time.Duration
 	// MaxTotalDelay bounds the sum of all waits. Zero means 30 seconds.
 	MaxTotalDelay time.Duration
@@ -151,7 +150,6 @@ func (e *evaluation) restart(began string, forks bool) {
 // CodeRetry is the code of the [event.Error] that reports a retry of an evaluation.
 const CodeRetry = "RETRY"
 
-// announce logs and emits that a retry follows.
 func (e *evaluation) announce(ctx context.Context, failure *EvaluationError, wait time.Duration, emit emitFunc) {
 	next := e.summary.Attempts + 1
 	e.opts.Logger.WarnContext(ctx, "drover: an attempt failed; another one follows", "prompt", e.prompt.Name(), "run", e.run.RunID, "attempt", next, "wait", wait, "error", failure.Message)
@@ -209,8 +207,7 @@ func (c *pastCalls) safe() bool {
 	return c.changing == 0 && !slices.ContainsFunc(c.open, func(o openCall) bool { return !o.readOnly })
 }
 
-// readOnly reports whether a call is of a tool that changes nothing. A tool that neither the
-// registry nor the catalogue has counts as changing.
+// readOnly reports whether a call's tool changes nothing. One that neither registry nor catalogue has counts as changing.
 func (e *evaluation) readOnly(call event.ToolCall) bool {
 	if name, ours := e.opts.ownTool(call.Name); ours {
 		if e.live == nil {
@@ -223,7 +220,6 @@ func (e *evaluation) readOnly(call event.ToolCall) bool {
 	return ok && native.Risk == tool.ReadOnly
 }
 
-// first is the first message of the user.
 func (e *evaluation) first() string {
 	if e.opts.Placement == AsUser {
 		return e.host.opening(e.live.Rendered().Text)
@@ -282,7 +278,6 @@ func (e *evaluation) returnTo(token string, forks bool) {
 	e.token, e.forks = token, forks
 }
 
-// ready makes an agent ready unless there is one.
 func (e *evaluation) ready(ctx context.Context) error {
 	if e.runner != nil {
 		return nil
@@ -322,7 +317,6 @@ type turn struct {
 	ended event.Event
 }
 
-// turn has the agent work on a message.
 func (e *evaluation) turn(ctx context.Context, text string, emit emitFunc) (_ *turn, err error) {
 	t := &turn{Kinds: map[event.Kind]int{}}
 	e.beginTurn(text)
@@ -362,7 +356,6 @@ func (e *evaluation) turn(ctx context.Context, text string, emit emitFunc) (_ *t
 	return t, err
 }
 
-// add counts a turn into the summary.
 func (e *evaluation) add(t *turn) {
 	s := &e.summary
 	s.Text, s.Status, s.Structured = t.Result, t.Status, t.Output
@@ -409,7 +402,6 @@ func (e *evaluation) answer(ctx context.Context, t *turn) (any, error) {
 	return value, nil
 }
 
-// errNoOutput is why a turn that succeeded has no answer.
 var errNoOutput = advice.Wrap(errors.New("the agent has succeeded without a structured answer"), "say in the prompt that the answer must be given as structured output")
 
 // rawAnswer is the answer as JSON. That of a prompt for plain text is its text.
@@ -422,8 +414,7 @@ func (e *evaluation) rawAnswer(t *turn) json.RawMessage {
 	return t.Output
 }
 
-// unwrapped is an answer as the prompt's type has it: agents can give only objects, so that others come inside
-// of one.
+// unwrapped is an answer as the prompt's type has it: agents can give only objects, so that others come inside of one.
 func (e *evaluation) unwrapped(output json.RawMessage) json.RawMessage {
 	wanted := e.live.Rendered().Output
 	if wanted == nil || output == nil {

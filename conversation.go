@@ -86,7 +86,6 @@ func (r *Run[T]) Response() (*Response[T], error) {
 	return r.response, r.err
 }
 
-// typed makes the response of an outcome.
 func typed[T any](o *outcome, err error) (*Response[T], error) {
 	if err != nil {
 		return nil, err
@@ -106,8 +105,8 @@ type Conversation[T any] struct {
 	e *evaluation
 }
 
-// Converse makes a conversation that begins with a prompt. The agent starts with the first message, or
-// when [Conversation.Prepare] is called. It must be closed.
+// Converse makes a conversation that begins with a prompt. The agent starts with the first message, or when
+// [Conversation.Prepare] is called. It must be closed.
 func Converse[T any](a agent.Adapter, p *prompt.Prompt[T], opts *Options) *Conversation[T] {
 	return &Conversation[T]{newEvaluation(a, p, parser(p), opts)}
 }
@@ -144,14 +143,12 @@ var ErrInterrupted = advice.Wrap(errors.New("drover: the turn was interrupted"),
 // [ErrInterrupted], and the conversation can go on.
 func (c *Conversation[T]) Interrupt() bool { return c.e.stop(ErrInterrupted) }
 
-// ResumeToken continues the conversation elsewhere: set it as Resume of [Options]. It is empty before the
-// first answer.
+// ResumeToken continues the conversation elsewhere: set it as Resume of [Options]. It is empty before the first answer.
 func (c *Conversation[T]) ResumeToken() string { return c.e.resumeToken() }
 
-// Fork returns a conversation with the same history that continues independently. If the adapter is an
-// [agent.Snapshotter], later messages of this one, and those of a turn under way, are not in it. Its session is a
-// clone; the working directory is the same. Budget limits the fork alone; with nil both conversations share one
-// budget. It must be closed too.
+// Fork returns a conversation with the same history that continues independently. If the adapter is an [agent.Snapshotter],
+// later messages of this one, and those of a turn under way, are not in it. Its session is a clone; the working directory is
+// the same. Budget limits the fork alone; with nil both conversations share one budget. It must be closed too.
 func (c *Conversation[T]) Fork(budget *guard.Budget) (*Conversation[T], error) {
 	forked, err := c.e.fork(budget)
 	if err != nil {

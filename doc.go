@@ -7,8 +7,7 @@
 // made as a transaction and recorded in a session. The answer is checked against the type of the prompt.
 // [Stream] also yields the events of the run, and a [Conversation] continues after the first answer.
 //
-// An adapter connects to one agent; package claudecode has that of Claude Code. A prompt is made with
-// package prompt:
+// An adapter connects to one agent; package claudecode has that of Claude Code. A prompt is made with package prompt:
 //
 //	p, err := prompt.NewPrompt[Review]("docs", "review", prompt.Markdown("task", "Task", "Review it."))
 //	...

@@ -48,9 +48,8 @@ type EvaluationError struct {
 	Message, Next string
 	// Err is the cause.
 	Err error
-	// Payload has details for programs and logs. All of it has a JSON form. Of an agent:
-	// "exit_code", "stderr", "subtype", "api_error_status"; of its turn: "status", "stop_reason",
-	// "message_count", "events" by kind, "output_type".
+	// Payload has details for programs and logs. All of it has a JSON form. Of an agent: "exit_code", "stderr", "subtype",
+	// "api_error_status"; of its turn: "status", "stop_reason", "message_count", "events" by kind, "output_type".
 	Payload map[string]any
 	// Retry states whether to try again.
 	Retry RetryAdvice
@@ -82,8 +81,7 @@ func (e *EvaluationError) withCleanup(failure error) *EvaluationError {
 	return &own
 }
 
-// Is reports whether target is [guard.ErrBudgetExhausted] and a budget is spent. It does not matter
-// which component counted the usage.
+// Is reports whether target is [guard.ErrBudgetExhausted] and a budget is spent, whichever component counted the usage.
 func (e *EvaluationError) Is(target error) bool {
 	return e.Phase == PhaseBudget && target == guard.ErrBudgetExhausted
 }
@@ -104,8 +102,7 @@ type ThrottleError struct {
 	Kind ThrottleKind
 	// RetryAfter is the minimum wait. Zero means that the service set none.
 	RetryAfter time.Duration
-	// Attempts is how often the evaluation was tried. The agent and the gateway have repeated the request
-	// on their own before.
+	// Attempts is how often the evaluation was tried, beside the retries of the agent and the gateway.
 	Attempts int
 	// RetrySafe is true if a retry repeats no side effect.
 	RetrySafe bool
@@ -178,7 +175,6 @@ var nextStep = map[agent.FailureKind]string{
 	agent.FailureOutputRetries:  "make the output type easier to fill, or describe its fields",
 }
 
-// classify returns the kind of failure that an error is.
 func (e *evaluation) classify(err error) agent.Failure {
 	switch {
 	case errors.Is(err, errNoOutput), errors.Is(err, prompt.ErrOutput):
@@ -238,7 +234,6 @@ func (e *evaluation) phase(err error, kind agent.FailureKind, ended bool) Phase 
 	return PhaseResponse
 }
 
-// payload is what is known about a failure, for programs and logs.
 func (e *evaluation) payload(f agent.Failure, ended *turnError) map[string]any {
 	all := map[string]any{}
 	if ended != nil {
@@ -279,7 +274,6 @@ func (e *turnError) kind() agent.FailureKind {
 	return ""
 }
 
-// describe adds what is known of the turn.
 func (e *turnError) describe(all map[string]any) {
 	t := e.turn
 	end := agent.EndOf(t.ended)
@@ -300,7 +294,6 @@ func (e *turnError) describe(all map[string]any) {
 	}
 }
 
-// turnCause is why a turn did not succeed.
 func (e *evaluation) turnCause(ctx context.Context, t *turn) error {
 	var failure error
 	if t.Failure != nil {

@@ -101,21 +101,18 @@ func (e *evaluation) reserve() bool {
 
 func (e *evaluation) free() { <-e.turns }
 
-// evaluate sends the prompt and waits for the answer.
 func (e *evaluation) evaluate(ctx context.Context, emit emitFunc) (*outcome, error) {
 	return e.exclusively(ctx, emit, func(ctx context.Context, emit emitFunc) (*outcome, error) {
 		return e.attempts(ctx, e.first, emit)
 	})
 }
 
-// proceed sends another message.
 func (e *evaluation) proceed(ctx context.Context, text string, emit emitFunc) (*outcome, error) {
 	return e.exclusively(ctx, emit, func(ctx context.Context, emit emitFunc) (*outcome, error) {
 		return e.attempts(ctx, func() string { return e.more(text) }, emit)
 	})
 }
 
-// warm makes an agent ready for the first message.
 func (e *evaluation) warm(ctx context.Context) error {
 	if !e.reserve() {
 		return e.refused(agent.ErrBusy)
@@ -199,7 +196,6 @@ func (e *evaluation) stop(why error) bool {
 	return true
 }
 
-// errLeft is why a run ended whose reader has left.
 var errLeft = errors.New("drover: the reader of the events has left")
 
 // ErrClosed is why nothing more can be said in a conversation.
@@ -224,7 +220,6 @@ func (e *evaluation) start() {
 	e.identify()
 }
 
-// identify names the run.
 func (e *evaluation) identify() {
 	made := guard.NewRunContext(ident.NewUUID)
 	e.run = e.opts.RunContext
@@ -257,7 +252,6 @@ func (e *evaluation) sharedTracker() *guard.Tracker {
 	return e.tracker
 }
 
-// bounded is the context of the whole evaluation.
 func (e *evaluation) bounded(ctx context.Context) (context.Context, func()) {
 	ctx = guard.WithRunContext(session.With(ctx, e.opts.Session), e.run)
 	ctx = guard.WithTracker(guard.WithHeartbeat(guard.WithDeadline(ctx, e.deadline), e.opts.Heartbeat), e.tracker)

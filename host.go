@@ -91,8 +91,7 @@ func (h *host) around() tool.Around {
 	}
 }
 
-// handlerContext has what handlers ask for: the prompt, the adapter, the limits and the name of the run. Session
-// and workspace are put there by their transactions.
+// handlerContext has the prompt, the adapter, the limits and the run's name. Transactions add session and workspace.
 func (h *host) handlerContext(ctx context.Context, _ tool.Call) context.Context {
 	ctx = agent.WithAdapter(prompt.With(ctx, h.prompt, h.live.Rendered()), h.adapter)
 	ctx = guard.WithTracker(guard.WithDeadline(ctx, h.deadline), h.tracker)
@@ -132,7 +131,6 @@ func (h *host) opened(ctx context.Context, o prompt.Opened) error {
 	return learner.AddSkills(ctx, skills)
 }
 
-// bind puts the host into the request.
 func (h *host) bind(r *agent.Request) (err error) {
 	if h.engine, err = h.newEngine(); err != nil {
 		return err
@@ -151,8 +149,7 @@ func (h *host) bind(r *agent.Request) (err error) {
 	return nil
 }
 
-// begin begins a turn. Its context ends when something cannot be recorded: an agent does not work
-// unrecorded.
+// begin begins a turn. Its context ends when something cannot be recorded: an agent does not work unrecorded.
 func (h *host) begin(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, halt := context.WithCancelCause(ctx)
 	h.lock.Lock()
@@ -162,8 +159,7 @@ func (h *host) begin(ctx context.Context) (context.Context, context.CancelFunc) 
 	return ctx, func() { halt(nil) }
 }
 
-// settle ends a turn: every call of it has a record, and the summary has the counts. It returns why something could
-// not be recorded.
+// settle ends a turn: each call has a record, the summary has the counts. The error is why something could not be recorded.
 func (h *host) settle(ctx context.Context, t *turn) error {
 	ctx = context.WithoutCancel(ctx)
 	h.calls.AwaitOwn(settleTimeout)
@@ -205,7 +201,6 @@ func (h *host) lose(err error) {
 	}
 }
 
-// count adds to the statistics.
 func (h *host) count(more Stats) {
 	h.lock.Lock()
 	defer h.lock.Unlock()
@@ -222,7 +217,6 @@ func (h *host) emit(e event.Event) {
 	}
 }
 
-// beat is a sign of life.
 func (h *host) beat() {
 	if h.opts.Heartbeat != nil {
 		h.opts.Heartbeat.Beat()
@@ -253,9 +247,8 @@ func (h *host) newEngine() (*gate.Engine, error) {
 	}), nil
 }
 
-// policies are all that judge the calls of the evaluation. The gate orders them by stage: limits, lists,
-// risk, capabilities, session, the others. A call that no policy decides is allowed, unless the agent
-// has a permission mode.
+// policies are all that judge the calls of the evaluation. The gate orders them by stage: limits, lists, risk, capabilities,
+// session, the others. A call that no policy decides is allowed, unless the agent has a permission mode.
 func (h *host) policies() []gate.Policy {
 	all := []gate.Policy{gate.Limits(gate.LimitOptions{}), gate.Blocked(), gate.Knows(h.opts.ToolServer, h.registry), gate.KnowsAgent(h.adapter.Catalogue())}
 	if h.opts.Tools != nil {
@@ -291,8 +284,7 @@ func (h *host) allowedTools() []string {
 	return list
 }
 
-// listedTools is the list as the agent gets it. Arguments are for the gate: no agent takes them for a
-// boundary.
+// listedTools is the list as the agent gets it. Arguments are for the gate: no agent takes them for a boundary.
 func (h *host) listedTools() []string {
 	if h.opts.Tools == nil {
 		return nil
@@ -318,8 +310,7 @@ func (h *host) facts() func(context.Context, gate.Call) gate.Facts {
 	}
 }
 
-// decided records a decision or a question before it takes effect, and emits it. The engine denies a call
-// whose decision cannot be recorded.
+// decided records a decision or a question before it takes effect, and emits it. If it cannot, the engine denies the call.
 func (h *host) decided(e event.Event) error {
 	h.beat()
 	e.Agent, e.RunID = h.adapter.Agent(), h.runContext().RunID
@@ -336,7 +327,6 @@ func (h *host) decided(e event.Event) error {
 	return nil
 }
 
-// hooks are the hooks of the agent beside the decisions about its calls.
 func (h *host) hooks() *agent.Hooks {
 	hooks := &agent.Hooks{
 		Rewrite:   safely(h, "Rewrite", h.rewrite),
@@ -475,8 +465,7 @@ func (h *host) answering(ctx context.Context, a agent.Answer) (string, error) {
 	return h.unfinished(ctx, a.Output, stopAnswer)
 }
 
-// stopping does the same where it wants to stop without an answer. Once an answer was accepted that has
-// been asked.
+// stopping does the same where it wants to stop without an answer. Once an answer was accepted that has been asked.
 func (h *host) stopping(ctx context.Context, s agent.Stop) (string, error) {
 	if s.Answered {
 		return "", nil
@@ -526,7 +515,6 @@ func (h *host) verify(ctx context.Context, t *turn) string {
 	return next
 }
 
-// files is where the agent works.
 func (h *host) files() guard.Files {
 	if w := h.workingDir.workspace(); w != nil {
 		return guard.Dir(w.Root())
@@ -540,8 +528,7 @@ func (h *host) files() guard.Files {
 	return nil
 }
 
-// rewrite maps the paths of file tools into the workspace of the session. It decides nothing: the gate judges the
-// new input.
+// rewrite maps the paths of file tools into the workspace of the session. It decides nothing: the gate judges the new input.
 func (h *host) rewrite(_ context.Context, call event.ToolCall) (json.RawMessage, error) {
 	native, known := h.adapter.Catalogue().Native(call.Name)
 	dir, set := session.Query[session.Workspace](h.opts.Session).Latest()
@@ -573,10 +560,9 @@ func (h *host) rewrite(_ context.Context, call event.ToolCall) (json.RawMessage,
 
 // ledInto is a path of a tool's input as one of the workspace.
 //
-// Agents resolve relative paths against the folder that their shell is in before they ask, so the
-// original form of a path is unknown. If the shell is in the workspace, a path is unchanged: gate and cell refuse
-// a path that leads elsewhere. If the shell is elsewhere,
-// a path below it counts as relative, and belongs to the workspace.
+// Agents resolve relative paths against the folder that their shell is in before they ask, so the original form of a path is
+// unknown. If the shell is in the workspace, a path is unchanged: gate and cell refuse a path that leads elsewhere. If the
+// shell is elsewhere, a path below it counts as relative, and belongs to the workspace.
 func ledInto(root, dir, path string) string {
 	if !filepath.IsAbs(path) {
 		if _, inside := within(root, dir); !inside {
@@ -635,7 +621,6 @@ func (h *host) saw(ctx context.Context, ev event.Event) {
 // kindTurnEnd is the kind of the log's entry for the done of a turn. A run may have several turns; it has one done.
 const kindTurnEnd event.Kind = "turn:done"
 
-// recordTurn records how a turn ended.
 func (h *host) recordTurn(ctx context.Context, ev event.Event) {
 	var done struct{ Payload json.RawMessage }
 	line, err := ev.MarshalJSON()

@@ -19,8 +19,7 @@ import (
 	"github.com/drover-agents/drover/tool"
 )
 
-// Options configure an evaluation. Nil and the zero value are ready to use: one
-// agent, no limits, a session of its own.
+// Options configure an evaluation. Nil and the zero value are ready to use: one agent, no limits, a session of its own.
 type Options struct {
 	// Session records everything. Its state takes part: it has the blocked tools for the gate and the plan for the
 	// context lines. Nil means a new one; see [Summary].
@@ -45,8 +44,7 @@ type Options struct {
 
 	// Placement is where the text of the prompt goes. The zero value means the user's message.
 	Placement Placement
-	// Input is the user's message where the prompt goes into the system prompt. Empty means
-	// "Begin."
+	// Input is the user's message where the prompt goes into the system prompt. Empty means "Begin."
 	Input string
 	// Resume continues the conversation of a token, from [Response.ResumeToken].
 	Resume string
@@ -76,16 +74,14 @@ type Options struct {
 	// bounds how often the agent is sent back; zero means 10.
 	Completion guard.Checker
 	MaxRounds  int
-	// Exec runs the commands of Completion. Nil means a second cell over the same workspace, if the adapter
-	// can have one.
+	// Exec runs the commands of Completion. Nil means a second cell over the same workspace, if the adapter can have one.
 	Exec guard.Exec
 
 	// Retry sets when a failed evaluation is retried. Nil means never.
 	Retry *RetryPolicy
 	// Transcript configures the transcript of the agent. Nil keeps it in the response.
 	Transcript *TranscriptOptions
-	// Logger receives records of the evaluation, of its start, end, stages, turns and tool calls, and of failures. Nil
-	// discards them.
+	// Logger receives records of the evaluation's start, end, stages, turns, tool calls and failures. Nil discards them.
 	Logger *slog.Logger
 	// LogPrefix begins the names of the records of the evaluation, which are their messages and their key "event". Empty
 	// means "drover". Other records have neither.

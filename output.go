@@ -30,8 +30,7 @@ type output struct {
 	emit  emitFunc
 	leave func()
 	left  bool
-	// held is an error that ended a turn. Whether it ended the evaluation too is known when something
-	// follows, or nothing does.
+	// held is an error that ended a turn. Whether it ended the evaluation too is known when something follows, or nothing.
 	held *event.Event
 	part event.Position // of the last part of a text
 }
@@ -59,7 +58,6 @@ func (o *output) release(survived bool) event.Event {
 	return ev
 }
 
-// give records an event and delivers it.
 func (o *output) give(ev event.Event) bool {
 	ev, err := o.record(ev)
 	if err != nil && o.host != nil {
@@ -101,7 +99,6 @@ func (o *output) deliver(ev event.Event) bool {
 	return !o.left
 }
 
-// finish records the end and emits it.
 func (e *evaluation) finish(ctx context.Context, out *output, o *outcome, err error) error {
 	err = because(ctx, err)
 	ctx = context.WithoutCancel(ctx)
@@ -215,8 +212,7 @@ func (e *evaluation) executed(failure *EvaluationError) session.PromptExecuted {
 	return x
 }
 
-// dispatchValue gives an answer that is a struct of a named type to its slice, for its reducers.
-// The methods of the value are code of the caller.
+// dispatchValue gives an answer of a named struct type to its slice, for its reducers. Its methods are the caller's code.
 func (e *evaluation) dispatchValue(ctx context.Context, value any) {
 	v := reflect.ValueOf(value)
 	for v.Kind() == reflect.Pointer {
@@ -235,7 +231,6 @@ func (e *evaluation) dispatchValue(ctx context.Context, value any) {
 	}
 }
 
-// count adds what a turn has consumed.
 func (s *Summary) count(t *turn) {
 	end := agent.EndOf(t.ended)
 	s.Usage = s.Usage.Plus(t.Usage)
@@ -260,8 +255,7 @@ const (
 	logTool     = "evaluate.tool"
 )
 
-// log writes a record with the ids of the run in a group: session_id beside them is the agent's name of the
-// conversation.
+// log writes a record with the ids of the run in a group: session_id beside them is the agent's name of the conversation.
 func (e *evaluation) log(ctx context.Context, level slog.Level, name string, attrs ...slog.Attr) {
 	if !e.opts.Logger.Enabled(ctx, level) {
 		return
@@ -289,7 +283,6 @@ func (e *evaluation) logBegin(ctx context.Context) {
 		slog.Int("tool_count", tools), slog.Bool("has_structured_output", e.asked.OutputSchema != nil))
 }
 
-// logEnd logs how the evaluation ended.
 func (e *evaluation) logEnd(ctx context.Context, failure *EvaluationError) {
 	s := &e.summary
 	attrs := []slog.Attr{slog.Int64("duration_ms", s.Duration.Milliseconds())}
@@ -336,8 +329,7 @@ func (e *evaluation) endTurn(ctx context.Context, t *turn, err error) {
 	e.log(ctx, slog.LevelDebug, logTurn, slog.String("status", string(t.Status)), slog.Int64("duration_ms", t.Duration.Milliseconds()))
 }
 
-// observe begins the trace of the run, below the span of the caller. The agent works in it, and so does
-// whatever is called with the context.
+// observe begins the trace of the run, below the caller's span. The agent, and what is called with the context, are in it.
 func (e *evaluation) observe(ctx context.Context) (context.Context, error) {
 	ctx, run, err := e.opts.Telemetry.Begin(withCaller(ctx, e.run), telemetry.Start{
 		Agent: e.adapter.Agent(), Prompt: e.prompt.Name(), RunID: e.run.RunID, Model: e.opts.Model, ToolSource: e.toolSource, Subagent: e.subagent,
@@ -377,7 +369,6 @@ func (e *evaluation) subagent(call event.ToolCall) string {
 	return tool.Field(call.Input, e.adapter.Catalogue().Fields(call.Name).Subagent)
 }
 
-// observed ends the trace of the run.
 func (e *evaluation) observed(failure *EvaluationError) {
 	s := &e.summary
 	end := telemetry.End{Status: s.Status, SessionID: s.SessionID, Usage: s.Usage, Turns: s.Turns, Structured: e.asked.OutputSchema != nil}
@@ -388,8 +379,7 @@ func (e *evaluation) observed(failure *EvaluationError) {
 	e.trace = nil
 }
 
-// failureKind is what kind of failure an error is, in a word: there are few of them, so that they can be
-// counted.
+// failureKind is what kind of failure an error is, in a word: there are few of them, so that they can be counted.
 func failureKind(failure *EvaluationError) string {
 	for _, kind := range []struct {
 		is   error

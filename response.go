@@ -27,10 +27,9 @@ type Summary struct {
 	Text string
 	// Structured is the JSON of the answer, or nil where the prompt asks for text.
 	Structured json.RawMessage
-	// Status is how the last turn ended, and StopReason why the model stopped in it, in the agent's own words:
-	// "end_turn", "tool_use", "max_tokens". It is that of the model's last answer in the turn, and empty if the
-	// turn has no answer.
-	// An agent that succeeds without a word has stopped with "end_turn".
+	// Status is how the last turn ended, and StopReason why the model stopped in it, in the agent's own words: "end_turn",
+	// "tool_use", "max_tokens". It is that of the model's last answer in the turn, and empty if the turn has no answer. An
+	// agent that succeeds without a word has stopped with "end_turn".
 	Status     event.DoneStatus
 	StopReason string
 	// Usage is the consumption of all turns and attempts.

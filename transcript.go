@@ -61,8 +61,7 @@ type TranscriptEntry struct {
 	Raw json.RawMessage `json:"raw,omitempty"`
 }
 
-// A Transcript is what an agent wrote down during an evaluation, or in a conversation. It may be read while
-// the agent works.
+// A Transcript is what an agent wrote down during an evaluation, or in a conversation. It may be read while the agent works.
 type Transcript struct {
 	opts       TranscriptOptions
 	promptName string
@@ -153,7 +152,6 @@ func (t *Transcript) receiver() func(agent.TranscriptLine) {
 	return t.take
 }
 
-// take makes entries of a line.
 func (t *Transcript) take(line agent.TranscriptLine) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -279,7 +277,6 @@ func (t *Transcript) WriteTo(w io.Writer) (n int64, err error) {
 	return n, nil
 }
 
-// close closes the file.
 func (t *Transcript) close() error {
 	if t == nil {
 		return nil

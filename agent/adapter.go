@@ -18,8 +18,7 @@ type Adapter interface {
 	// Catalogue is what is known of the agent's own tools. A gate denies tools that it does not have, wherever
 	// permissions, a list of allowed tools or a rule about risks are set. Nil means that it has none.
 	Catalogue() *tool.Catalogue
-	// Ready finds out whether a run could begin. It may start the agent to ask for its version, but
-	// never a model.
+	// Ready finds out whether a run could begin. It may start the agent to ask for its version, but never a model.
 	Ready(ctx context.Context) Readiness
 	// Run has the agent work on one prompt. The last event is an [event.Done]; the events carry
 	// neither RunID, Seq, Position nor Role, which are the [Runner]'s to give. A run that cannot begin yields

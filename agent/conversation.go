@@ -23,8 +23,7 @@ type Conversation interface {
 	// interrupted, and the agent waits for the next prompt, if it still can: else Send fails from then on.
 	// One prompt at a time: a second one fails with [ErrBusy].
 	Send(ctx context.Context, prompt string) iter.Seq2[event.Event, error]
-	// Close ends the agent and waits until nothing of it is left. It may be called twice, and while a prompt
-	// is worked on.
+	// Close ends the agent and waits until nothing of it is left. It may be called twice, and while a prompt is worked on.
 	Close() error
 }
 

@@ -11,13 +11,11 @@ import (
 // A Classifier is an adapter that knows what the errors of its agent mean.
 type Classifier interface {
 	Adapter
-	// Classify returns the meaning of an error of a run of the adapter: alone, as the cause of an
-	// [event.Error], or as that of an [event.Done].
+	// Classify returns the meaning of a run's error: alone, or as the cause of an [event.Error] or an [event.Done].
 	Classify(err error) Failure
 }
 
-// A Failure is what an error of an agent means, in words that are the same for all agents. The zero value
-// means that nothing is known.
+// A Failure is what an error of an agent means, in words that all agents share. The zero value means that nothing is known.
 type Failure struct {
 	Kind FailureKind
 	// Message is what failed, in one line where possible. Empty means the text of the error.
@@ -50,8 +48,7 @@ const (
 
 	// FailureAuthentication: the model's service refused the credentials.
 	FailureAuthentication FailureKind = "authentication"
-	// FailureRateLimit, FailureOverloaded, FailureQuota: it refused the request for now, had no capacity, or
-	// wants to be paid first.
+	// FailureRateLimit, FailureOverloaded, FailureQuota: it refused for now, had no capacity, or wants to be paid first.
 	FailureRateLimit  FailureKind = "rate_limit"
 	FailureOverloaded FailureKind = "overloaded"
 	FailureQuota      FailureKind = "quota"
@@ -75,8 +72,7 @@ const (
 	FailureInterrupted FailureKind = "interrupted"
 )
 
-// EndDetails is the key of the metadata of a done event under which an adapter puts details of the end, as
-// the JSON of an [End].
+// EndDetails is the key in a done event's metadata under which an adapter puts details of the end, as the JSON of an [End].
 const EndDetails = "endDetails"
 
 // An End has the details of the end of a run beside the [event.Done].

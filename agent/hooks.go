@@ -16,9 +16,8 @@ import (
 // A hook that fails or panics never ends the run. A Rewrite, Answering or Stopping that fails refuses. The adapter reports
 // the error in the stream, as an [event.Error] that is recoverable.
 type Hooks struct {
-	// Rewrite may replace the input of a call before it is decided. A nil result leaves the input unchanged. It
-	// decides nothing: the Host decides about the new input. If Rewrite fails the call is denied; the model
-	// reads the error.
+	// Rewrite may replace the input of a call before it is decided. A nil result leaves the input unchanged. It decides
+	// nothing: the Host decides about the new input. If Rewrite fails the call is denied; the model reads the error.
 	Rewrite func(ctx context.Context, call event.ToolCall) (json.RawMessage, error)
 	// Submitted is called with each prompt. Its text is given to the model beside the prompt.
 	Submitted func(ctx context.Context, s Submission) (more string, err error)

@@ -32,8 +32,7 @@ type LedgerOptions struct {
 	// Catalogue is that of the agent.
 	Catalogue *tool.Catalogue
 
-	// Workspace makes each call that may change its files a transaction of it. Nil, or one without checkpoints,
-	// means that none is.
+	// Workspace makes each call that may change its files a transaction. Nil, or one without checkpoints, makes none.
 	Workspace *workspace.Workspace
 	// ReadOnly reports tools that are not in the catalogue and change no files. Nil means none.
 	ReadOnly func(name string) bool
@@ -78,7 +77,6 @@ type Ledger struct {
 	idle      chan struct{} // closed when none is left
 }
 
-// rememberedCalls is how many calls a ledger holds.
 const rememberedCalls = 4096
 
 // NewLedger makes a ledger. Close it when nothing of the run is left that could write.
@@ -115,8 +113,7 @@ func (l *Ledger) Begin(opts LedgerOptions) (end func()) {
 type Record struct {
 	event.ToolCall // as it was asked; ID, Name and Input as first reported
 
-	// Reading is what the stream of the agent has reported of the call; see [Ledger.Read]. It belongs to the
-	// goroutine that reads the stream.
+	// Reading is what the stream has reported of the call; see [Ledger.Read]. It belongs to the stream's goroutine.
 	Reading *Reading
 	prompt  int // in which it was reported
 
@@ -205,15 +202,12 @@ type Question struct {
 	// Asker is the number of the hook that is asked. An agent may ask several at once. A second question to the
 	// same hook is about another call.
 	Asker int
-	// Waits is true if the agent waits without a timeout, so that the call may first wait for its turn in the
-	// workspace.
+	// Waits is true if the agent waits without a timeout, so that the call may first wait for its turn in the workspace.
 	Waits bool
-	// Decide answers the question about the call with the input that it would be made with. An error, or a panic,
-	// denies the call.
+	// Decide answers the question about the call with the input it would be made with. An error or a panic denies the call.
 	Decide func(ctx context.Context, call event.ToolCall) (Opinion, error)
 }
 
-// A way is one into the ledger.
 type way uint8
 
 const (
@@ -237,7 +231,7 @@ var stages = []struct {
 	{"end", byEnd, (*Ledger).end},
 }
 
-// A passage is one of a call through the stages.
+// A passage is a question or a report about a call on its way through the stages.
 type passage struct {
 	Question
 	by     way
@@ -417,8 +411,7 @@ func (l *Ledger) lastLocked(id event.CallID, is func(*Record) bool) *Record {
 	return nil
 }
 
-// waitingLocked is the oldest call with a name and an input whose tool has not been called. Calls that are the same
-// in both cannot be distinguished anyhow.
+// waitingLocked is the oldest call with a name and an input whose tool has not been called. Equal calls are interchangeable.
 func (l *Ledger) waitingLocked(p *passage) *Record {
 	for _, r := range l.order {
 		if r.asked != nil && r.Name == p.Name && !r.begun && !r.denied && !r.over && p.shown.same(r.run) {
@@ -513,7 +506,6 @@ func (l *Ledger) decide(ctx context.Context, p *passage) error {
 	return nil
 }
 
-// record records the answer about the call.
 func (l *Ledger) record(_ context.Context, p *passage) error {
 	r := p.record
 	if p.by == byQuestion && (p.answer.Silent || p.answer.Verdict == event.Ask) {
@@ -561,7 +553,6 @@ func (l *Ledger) deny(r *Record) {
 	}
 }
 
-// end ends the transaction of a call.
 func (l *Ledger) end(ctx context.Context, p *passage) error {
 	if p.record == nil {
 		return nil

@@ -136,8 +136,7 @@ func (l *Ledger) TakeOpen(all bool) []CallState {
 	return open
 }
 
-// Runs records that a tool of this program was called, which records the call itself. The returned function
-// ends the call.
+// Runs records that a tool of this program was called, which records the call itself. The returned function ends the call.
 func (l *Ledger) Runs(call *tool.Call) (ended func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -24,9 +24,8 @@ var (
 	errRunIsOver = errors.New("agent: the run is over")
 )
 
-// begin begins the transaction of a call that may change files, once: a second passage waits for the first. A call
-// that was denied, before or meanwhile, has none. After an error the call is not made: what it changes could not be
-// put back.
+// begin begins the transaction of a call that may change files, once: a second passage waits for the first. A call that was
+// denied, before or meanwhile, has none. After an error the call is not made: what it changes could not be put back.
 func (l *Ledger) begin(ctx context.Context, p *passage) error {
 	l.mu.Lock()
 	opts, denied := l.opts, p.record.denied
@@ -56,8 +55,7 @@ func (l *Ledger) begin(ctx context.Context, p *passage) error {
 	return nil
 }
 
-// await waits until the transaction of a call has begun. If the call is made with another input than an earlier one
-// knew of, the transaction is begun again.
+// await waits until the transaction of a call has begun. It is begun again if the call has another input than it knew of.
 func (l *Ledger) await(ctx context.Context, r *Record, w *workspace.Workspace, call workspace.Call, replaced bool) error {
 	for instead := (*transaction)(nil); ; {
 		open, mine, err := l.enter(ctx, r, instead)

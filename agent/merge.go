@@ -7,7 +7,6 @@ import (
 	"slices"
 )
 
-// merge lays a request over defaults.
 func merge(defaults, req Request) Request {
 	req.Settings = req.Settings.over(defaults.Settings)
 	req.Prompt = cmp.Or(req.Prompt, defaults.Prompt)

@@ -68,8 +68,7 @@ func newMerged(ctx context.Context) *merged {
 	}
 }
 
-// put takes an event of the adapter, once there is room for it. It reports false when no more events
-// are wanted.
+// put takes an event of the adapter, once there is room for it. It reports false when no more events are wanted.
 func (m *merged) put(e event.Event) bool {
 	for {
 		taken, more := m.offer(e)
@@ -108,8 +107,7 @@ func (m *merged) offer(e event.Event) (taken, more bool) {
 	return true, true
 }
 
-// observeLocked learns from an event of the adapter. It returns the call whose tool_use or tool_result
-// the event is.
+// observeLocked learns from an event of the adapter. It returns the call whose tool_use or tool_result the event is.
 func (m *merged) observeLocked(e *event.Event) event.CallID {
 	if e.SessionID != "" {
 		m.known.sessionID = e.SessionID
@@ -162,7 +160,6 @@ func (m *merged) addLocked(e event.Event, id event.CallID) {
 	m.wakeLocked()
 }
 
-// releaseLocked releases the held events about a call.
 func (m *merged) releaseLocked(id event.CallID) {
 	kept := m.held[:0]
 	for _, e := range m.held {
@@ -251,7 +248,6 @@ func (m *merged) close() {
 	m.closed = true
 }
 
-// A situation is what a reader finds.
 type situation struct {
 	observed
 	ending

@@ -23,11 +23,10 @@ type Task struct {
 // Parallel runs all tasks at once and yields their events as they come, each stream in its order.
 // Events of one task share a RunID, and carry the role of its runner.
 //
-// Every task ends with one done event, whatever becomes of the others. A task that cannot be started
-// has an [event.Error] with [event.CodeParallelTask] before it; a runner that an earlier task has is such
-// a case. When ctx ends all tasks are stopped; of each, one event that was on its way may come before the
-// done. Breaking out of the loop stops them too, and waits until they are gone. A slow reader holds the
-// agents up; nothing is dropped.
+// Every task ends with one done event, whatever becomes of the others. A task that cannot be started has an [event.Error]
+// with [event.CodeParallelTask] before it; a runner that an earlier task has is such a case. When ctx ends all tasks are
+// stopped; of each, one event that was on its way may come before the done. Breaking out of the loop stops them too, and
+// waits until they are gone. A slow reader holds the agents up; nothing is dropped.
 func Parallel(ctx context.Context, tasks ...Task) iter.Seq[event.Event] {
 	return func(yield func(event.Event) bool) {
 		ctx, cancel := context.WithCancel(ctx)
@@ -97,7 +96,6 @@ func (t Task) within(ctx context.Context) (context.Context, context.CancelFunc) 
 	}
 }
 
-// refused sends the two events of a task that could not be started.
 func (t Task) refused(err error, events chan<- event.Event) {
 	r := t.Runner
 	if r == nil {

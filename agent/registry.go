@@ -22,8 +22,7 @@ var (
 
 var errNoName = errors.New("agent: the adapter has no name; make its Agent method return one")
 
-// A Registry finds adapters by the name of their agent. The zero value is empty and ready to use. It
-// is safe for concurrent use.
+// A Registry finds adapters by the name of their agent. The zero value is ready to use. It is safe for concurrent use.
 type Registry struct {
 	mu       sync.RWMutex
 	adapters map[string]Adapter

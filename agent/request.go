@@ -11,24 +11,20 @@ import (
 	"github.com/drover-agents/drover/tool"
 )
 
-// A Request is a task for an agent with its settings. Only Prompt is needed. An adapter refuses a request that
-// its agent cannot honour.
+// A Request is a task for an agent with settings. Only Prompt is needed. An adapter refuses what its agent cannot honour.
 //
-// As the defaults of a [Runner], a request fills the fields that the request of a run leaves empty.
-// Fields of the run win; the fields of Permissions win one by one, and a level that the run names is not
-// set aside by a mode of the defaults; the limits of Budget win one by one; lists replace the list of the defaults whole, also if they are
-// empty.
+// As the defaults of a [Runner], a request fills the fields that the request of a run leaves empty. Fields of the run win;
+// the fields of Permissions win one by one, and a level that the run names is not set aside by a mode of the defaults; the
+// limits of Budget win one by one; lists replace the list of the defaults whole, also if they are empty.
 type Request struct {
 	Settings
 
 	// Prompt is the task.
 	Prompt string
 
-	// Resume continues the conversation of this token, from [event.Done]. A Runner continues its own
-	// last conversation if it is empty.
+	// Resume continues the conversation of this token, from [event.Done]. If empty, a Runner continues its own last one.
 	Resume string
-	// Fork continues it as a new one, with a token of its own: later messages of one are not in the
-	// other.
+	// Fork continues it as a new one, with a token of its own: later messages of one are not in the other.
 	Fork bool
 	// Fresh begins a new conversation, whatever the Runner remembers.
 	Fresh bool
@@ -44,14 +40,12 @@ type Request struct {
 	// has the tool to read them, also if Settings.Tools does not name it.
 	Skills []Skill
 
-	// Host decides about tool calls. A Runner makes one of Permissions, the lists of tools and its
-	// own policies, unless there is one here. Without permissions and policies it makes one only for
-	// Settings.Tools with arguments.
+	// Host decides about tool calls. A Runner makes one of Permissions, the lists of tools and its own policies, unless
+	// there is one here. Without permissions and policies it makes one only for Settings.Tools with arguments.
 	Host Host
 	// Hooks are called at certain moments. Nil means none.
 	Hooks *Hooks
-	// Ledger has the calls of the run, for a host that reads there what became of them. Nil means that the adapter
-	// makes one.
+	// Ledger has the calls of the run, for a host that reads their outcome there. Nil means that the adapter makes one.
 	Ledger *Ledger
 	// MaxRefusals is how often Hooks may refuse an answer or a stop, for each prompt. They are still asked
 	// after that, but without effect. Zero means 10.

@@ -21,7 +21,6 @@ import (
 // because the context of the run had ended.
 const DroppedEvents = "droppedEvents"
 
-// A run is one run of a [Runner].
 type run struct {
 	runner *Runner
 	ctx    context.Context // of the adapter
@@ -143,8 +142,7 @@ func normalise(e *event.Event) error {
 	return nil
 }
 
-// pointedTo is the value of a payload that is a pointer to one: readers look for values, and an adapter
-// may just as well yield pointers.
+// pointedTo is the value of a payload that is a pointer to one: adapters may yield pointers, and readers look for values.
 func pointedTo(p event.Payload) event.Payload {
 	if v := reflect.ValueOf(p); v.Kind() == reflect.Pointer {
 		if value, ok := reflect.TypeAssert[event.Payload](v.Elem()); ok {
@@ -215,8 +213,7 @@ func resumeToken(e *event.Event) string {
 	return done.ResumeToken
 }
 
-// fail yields what went wrong and a done. The conversation is lost. Sprint, since an adapter's error may
-// panic when it is asked for its text.
+// fail yields what went wrong and a done. The conversation is lost. It uses Sprint: an adapter's Error method may panic.
 func (x *run) fail(now situation, yield yieldFunc) {
 	failure := event.Error{Code: event.CodeAdapter, Message: fmt.Sprint(now.err), Next: advice.Safe(now.err), Cause: now.err}
 	if errors.Is(now.err, errMissingDone) {
@@ -227,8 +224,7 @@ func (x *run) fail(now situation, yield yieldFunc) {
 	}
 }
 
-// interrupted is the done of a run that was stopped before it yielded one itself. The token
-// of the request stays valid.
+// interrupted is the done of a run that was stopped before it yielded one itself. The token of the request stays valid.
 func (x *run) interrupted(now situation) event.Event {
 	reason := context.Cause(x.ctx).Error()
 	return x.made(event.Done{Status: event.DoneInterrupted, Reason: reason, ResumeToken: x.req.Resume}, now)
@@ -256,7 +252,6 @@ func (x *run) withDropped(e event.Event, now situation) event.Event {
 	return e
 }
 
-// deliver numbers an event and yields it.
 func (x *run) deliver(e event.Event, yield yieldFunc) bool {
 	if e.SessionID != "" {
 		x.sessionID = e.SessionID

@@ -60,9 +60,8 @@ const (
 // ErrBusy is the error of a run that is begun while another one of the same Runner goes on.
 var ErrBusy = advice.Wrap(errors.New("agent: the runner is running already"), "wait until that run is over, or make another runner")
 
-// A Runner runs one agent, one prompt at a time, and remembers the conversation: each run continues
-// the last one unless the request sets another. It may be used by several goroutines, but only one
-// run can be under way.
+// A Runner runs one agent, one prompt at a time, and remembers the conversation: each run continues the last one unless the
+// request sets another. It may be used by several goroutines, but only one run can be under way.
 type Runner struct {
 	adapter Adapter
 	agent   string
@@ -144,13 +143,11 @@ func (r *Runner) finish() {
 	r.running = false
 }
 
-// Run runs the agent and yields what happens; the package comment has its promises. The run
-// begins with the loop. An error comes alone, instead of events: the run was refused ([ErrBusy], a
-// request that contradicts itself, a policy that cannot be made). Whatever goes wrong later, in the
-// adapter too, is an [event.Error] before the [event.Done].
+// Run runs the agent and yields what happens; the package comment has its promises. The run begins with the loop. An error
+// comes alone, instead of events: the run was refused ([ErrBusy], a request that contradicts itself, a policy that cannot be
+// made). Whatever goes wrong later, in the adapter too, is an [event.Error] before the [event.Done].
 //
-// When ctx ends the agent is stopped, and only the done event still comes. Breaking out of the loop
-// stops the agent too.
+// When ctx ends the agent is stopped, and only the done event still comes. Breaking out of the loop stops the agent too.
 func (r *Runner) Run(ctx context.Context, req Request) iter.Seq2[event.Event, error] {
 	return func(yield func(event.Event, error) bool) {
 		if !r.begin() {
@@ -193,8 +190,7 @@ func (r *Runner) prepare(ctx context.Context, req Request) (*run, error) {
 	return x, nil
 }
 
-// host makes the engine that decides about the tool calls of a run, or returns nil if the agent
-// alone decides.
+// host makes the engine that decides about the tool calls of a run, or returns nil if the agent alone decides.
 func (r *Runner) host(req Request, emit func(event.Event)) (Host, error) {
 	switch {
 	case req.Host != nil && (req.Permissions != nil || len(r.opts.Policies) > 0):
@@ -220,7 +216,6 @@ func hasArgument(names []string) bool {
 	return slices.ContainsFunc(names, func(name string) bool { return strings.Contains(name, "(") })
 }
 
-// policies are all that judge the tool calls of a run.
 func (r *Runner) policies(req Request) []gate.Policy {
 	all := []gate.Policy{gate.KnowsAgent(r.adapter.Catalogue())}
 	if req.Permissions != nil {

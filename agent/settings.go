@@ -40,16 +40,14 @@ type Settings struct {
 	// Budget limits what the run may consume: dollars, tokens, requests to the model, time. Nil means no limit.
 	Budget *guard.Budget
 
-	// Tools are the tools that there are, also of this program; nil means all of the agent's default
-	// and of this program, empty means none. DisallowedTools are taken away from them. A name may have an
-	// argument, as "Bash(git status)"; see [gate.AllowTools]. The arguments of allowed tools are the Host's
-	// to enforce.
+	// Tools are the tools that there are, also of this program; nil means all of the agent's default and of this program,
+	// empty means none. DisallowedTools are taken away from them. A name may have an argument, as "Bash(git status)"; see
+	// [gate.AllowTools]. The arguments of allowed tools are the Host's to enforce.
 	Tools, DisallowedTools []string
 	// ToolServer is the name of the MCP server under which the agent finds the tools of this program. Empty means
 	// [tool.DefaultServerName].
 	ToolServer string
-	// Servers are MCP servers that the agent itself connects to, by their keys, beside those of the adapter. A key is
-	// taken once.
+	// Servers are MCP servers that the agent itself connects to, by key, beside the adapter's. A key is taken once.
 	Servers map[string]Server
 	// Permissions limit what tools may do; their Mode is [gate.ModeAsk], a person is asked, or [gate.ModeAllow], the cell is
 	// the boundary. Nil leaves that to the agent's own default. They are enforced by the Host; an adapter refuses
@@ -90,7 +88,6 @@ func given[L ~[]E, E any](list, otherwise L) L {
 	return otherwise
 }
 
-// mergeBudgets lays a budget over another, limit by limit.
 func mergeBudgets(defaults, own *guard.Budget) *guard.Budget {
 	if defaults == nil || own == nil {
 		return cmp.Or(own, defaults)

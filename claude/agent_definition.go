@@ -44,8 +44,7 @@ type AgentDefinition struct {
 	ObserverMessage string `json:"observerMessage,omitzero"`
 }
 
-// An AgentMCPServer is an MCP server of an agent: the name of one that the session has, or with
-// Config one of its own.
+// An AgentMCPServer is an MCP server of an agent: the name of one that the session has, or with Config one of its own.
 type AgentMCPServer struct {
 	Name string
 	// Config marshals to an MCP server configuration. Nil refers to the session's server.

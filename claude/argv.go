@@ -13,8 +13,7 @@ import (
 	"github.com/drover-agents/drover/schema"
 )
 
-// argv collects flags. Every flag is one token, "--flag=value", so that a value that starts with a
-// dash can never become a flag of its own.
+// argv collects flags, each as one token "--flag=value": a value that starts with a dash can never become a flag.
 type argv []string
 
 func (a *argv) bare(flag string, on bool) {
@@ -139,8 +138,7 @@ func (o *Options) sessionFlags(a *argv) {
 	a.bare("session-mirror", o.Store != nil || o.recordsFiles())
 }
 
-// schemaFlag uses the flag and not the handshake, because the CLI refuses a bad schema loudly
-// there and silently in the handshake.
+// schemaFlag uses the flag, because the CLI refuses a bad schema loudly there and silently in the handshake.
 func (o *Options) schemaFlag(a *argv) error {
 	if o.OutputSchema == nil {
 		return nil
@@ -235,8 +233,7 @@ func flagNames(args []string) map[string]bool {
 	return names
 }
 
-// longFlag is the name of the flag in a token, in the spelling that arguments uses; "" if the token
-// is not a flag.
+// longFlag is the name of the flag in a token, in the spelling that arguments uses; "" if the token is not a flag.
 func longFlag(arg string) string {
 	name, _, _ := strings.Cut(arg, "=")
 	if long, ok := otherSpellings[name]; ok {
@@ -266,8 +263,7 @@ var flagOptions = map[string]string{
 	"--session-id": "SessionID",
 }
 
-// optionOfFlag is the field of Options that writes a flag: by its own name, or "--max-turns" as
-// MaxTurns.
+// optionOfFlag is the field of Options that writes a flag: by its own name, or "--max-turns" as MaxTurns.
 func optionOfFlag(flag string) string {
 	if option, ok := flagOptions[flag]; ok {
 		return option

@@ -9,10 +9,9 @@ import (
 	"github.com/drover-agents/drover/internal/plainjson"
 )
 
-// A Block is one part of the content of a message or of a tool result: a [TextBlock],
-// [ThinkingBlock], [RedactedThinkingBlock], [ToolUseBlock], [ToolResultBlock], [ServerToolUseBlock],
-// [ServerToolResultBlock], [ImageBlock], [DocumentBlock], [SearchResultBlock] or, for everything
-// else, an [UnknownBlock]; always as a pointer.
+// A Block is one part of the content of a message or of a tool result: a [TextBlock], [ThinkingBlock],
+// [RedactedThinkingBlock], [ToolUseBlock], [ToolResultBlock], [ServerToolUseBlock], [ServerToolResultBlock], [ImageBlock],
+// [DocumentBlock], [SearchResultBlock] or, for everything else, an [UnknownBlock]; always as a pointer.
 type Block interface {
 	// Raw returns the block as the CLI wrote it. It must not be modified. For content that is a
 	// plain string instead of a list of blocks it is that JSON string.
@@ -143,7 +142,6 @@ type MediaSource struct {
 	FileID string
 }
 
-// joinText returns the text of the text blocks among content.
 func joinText(content []Block, sep string) string {
 	if len(content) == 1 {
 		if b, ok := content[0].(*TextBlock); ok {

@@ -8,8 +8,7 @@ import (
 	"github.com/drover-agents/drover/internal/plainjson"
 )
 
-// blockFields are the fields of all known blocks together: the type of a block may come after its
-// other fields, so they are collected first.
+// blockFields are the fields of all known blocks, collected first: the type of a block may come after its other fields.
 type blockFields struct {
 	start     int // offset of the block in the line
 	typ       string
@@ -127,7 +126,6 @@ func (d *msgDecoder) blockType() string {
 	return d.keep(raw)
 }
 
-// build makes the block of the collected fields.
 func (d *msgDecoder) build(f *blockFields, h BlockHeader) Block {
 	switch f.typ {
 	case "text":

@@ -63,7 +63,6 @@ func (t *callTable) take(id string) (waitingCall, bool) {
 	return call, ok
 }
 
-// answer hands a control_response to the request it answers.
 func (w waitingCall) answer(head lineHead) {
 	reply := controlReply{raw: head.body}
 	err := json.Unmarshal(head.body, &reply)
@@ -99,7 +98,6 @@ const defaultCallTimeout = 60 * time.Second
 // unlimited are requests that last as long as the work they ask for.
 var unlimited = map[string]bool{"mcp_call": true, "side_question": true}
 
-// call sends a control request and waits for its answer.
 func (c *conn) call(ctx context.Context, subtype string, fields any, limit time.Duration) (controlReply, error) {
 	request, err := withSubtype(subtype, fields)
 	if err != nil {

@@ -28,8 +28,7 @@ type CellEnv struct {
 type CellEndpoint struct {
 	// URL is its address. Token is valid for this gateway only.
 	URL, Token string
-	// BedrockRegion makes the CLI use the API of Bedrock in this region; the gateway signs. Empty means
-	// the Messages API.
+	// BedrockRegion makes the CLI use the API of Bedrock in this region; the gateway signs. Empty means the Messages API.
 	BedrockRegion string
 }
 

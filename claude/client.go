@@ -128,13 +128,11 @@ func (c *Client) warnShadowed() {
 	}
 }
 
-// Initialized returns the CLI's answer to the handshake: commands, models, account, version and
-// capabilities.
+// Initialized returns the CLI's answer to the handshake: commands, models, account, version and capabilities.
 func (c *Client) Initialized() *InitializeResult { return c.init.Load() }
 
-// Request sends a control request that has no method here and returns the payload of its answer.
-// The fields must encode as a JSON object; nil means none. A refusal is a [ControlError]. Without
-// a deadline in ctx the CLI has 60 seconds.
+// Request sends a control request that has no method here and returns the payload of its answer. The fields must encode as a
+// JSON object; nil means none. A refusal is a [ControlError]. Without a deadline in ctx the CLI has 60 seconds.
 func (c *Client) Request(ctx context.Context, subtype string, fields any) (json.RawMessage, error) {
 	reply, err := c.conn.call(ctx, subtype, fields, defaultCallTimeout)
 	return reply.Response, err

@@ -21,9 +21,8 @@ import (
 // A conn speaks the line protocol with one process. It owns two goroutines, the reader and the
 // drain of standard error, and one for each request of the CLI that is being answered.
 //
-// The reader never blocks: messages go to a queue that spills to disk, requests of the
-// CLI are answered on goroutines of their own, answers to our requests are handed over by a channel
-// with room for them.
+// The reader never blocks: messages go to a queue that spills to disk, requests of the CLI are answered on goroutines of
+// their own, answers to our requests are handed over by a channel with room for them.
 type conn struct {
 	proc    Process
 	out     *lineWriter
@@ -36,8 +35,7 @@ type conn struct {
 	turns   *turnTracker
 	calls   callTable     // our requests that wait for an answer
 	asked   *handlerTable // the CLI's requests being answered
-	// prepare takes a request of the CLI, in the order of the lines, and returns what answers it. It
-	// must not block.
+	// prepare takes a request of the CLI, in the order of the lines, and returns what answers it. It must not block.
 	prepare  func(ctx context.Context, request cliRequest) service
 	recorder Recorder
 	// mirror takes a transcript_mirror line. It must not block.
@@ -82,8 +80,7 @@ func (c *conn) read() {
 	c.settle(err)
 }
 
-// take handles one line. Only lines that start like an object are the CLI's: some builds print
-// other text on standard output.
+// take handles one line. Only lines that start like an object are the CLI's: some builds print other text on stdout.
 func (c *conn) take(line []byte) {
 	if len(line) == 0 || line[0] != '{' {
 		c.log.Debug("claude: skipped a line that is not JSON", "line", c.in.Number())
@@ -173,12 +170,10 @@ func (c *conn) system(line Line) {
 	}
 }
 
-// followsResult are the system messages that may follow a result without meaning that the CLI went
-// on.
+// followsResult are the system messages that may follow a result without meaning that the CLI went on.
 var followsResult = map[string]bool{"session_state_changed": true, "session_writes_lost": true, "plugin_install": true}
 
-// noteResult keeps a result, and remembers an error result: the exit with code 1 after it is not a
-// crash.
+// noteResult keeps a result, and remembers an error result: the exit with code 1 after it is not a crash.
 func (c *conn) noteResult(line Line) {
 	var failed *ResultMessage
 	empty := false

@@ -11,13 +11,11 @@ import (
 	"github.com/drover-agents/drover/advice"
 )
 
-// Each method in the control files sends one request to the running CLI. All of them are safe for
-// concurrent use, end with their context, and fail with a [*ControlError] when the CLI refuses; a
-// CLI too old for a request refuses it as unsupported. Results with a Raw field keep the CLI's
-// whole answer there.
+// Each method in the control files sends one request to the running CLI. All of them are safe for concurrent use, end with
+// their context, and fail with a [*ControlError] when the CLI refuses; a CLI too old for a request refuses it as
+// unsupported. Results with a Raw field keep the CLI's whole answer there.
 
-// controlRequest asks the CLI and decodes its answer into a T. An absent answer, which older CLIs give to
-// some requests, is the zero T.
+// controlRequest asks the CLI and decodes its answer. An absent answer, as older CLIs give to some requests, is the zero T.
 func controlRequest[T any](ctx context.Context, c *Client, subtype string, fields any) (T, error) {
 	var answer T
 	raw, err := c.Request(ctx, subtype, fields)
@@ -43,7 +41,6 @@ func controlField[T any](ctx context.Context, c *Client, subtype string, fields 
 	return value, err
 }
 
-// readAnswer decodes what the CLI answered.
 func readAnswer(subtype string, raw json.RawMessage, answer any) error {
 	if err := json.Unmarshal(raw, answer); err != nil {
 		return advice.Wrap(fmt.Errorf("claude: the answer to %s has an unknown form: %w", subtype, err),
@@ -58,10 +55,8 @@ func (c *Client) command(ctx context.Context, subtype string, fields any) error 
 	return err
 }
 
-// controlFields is the variable part of a control request.
 type controlFields map[string]any
 
-// withField adds a field unless it is zero.
 func withField[V comparable](f controlFields, name string, value V) controlFields {
 	var zero V
 	if value != zero {
@@ -89,9 +84,8 @@ func (c *Client) SetPermissionMode(ctx context.Context, mode PermissionMode) err
 	return c.command(ctx, "set_permission_mode", controlFields{"mode": mode})
 }
 
-// SetModel changes the model from the next request on and returns the CLI's full name of it, or ""
-// from an older CLI. The empty model means the default one. A name that does not exist may be
-// accepted and fail later.
+// SetModel changes the model from the next request on and returns the CLI's full name of it, or "" from an older CLI. The
+// empty model means the default one. A name that does not exist may be accepted and fail later.
 func (c *Client) SetModel(ctx context.Context, model string) (string, error) {
 	return controlField[string](ctx, c, "set_model", withField(controlFields{}, "model", model), "model")
 }
@@ -158,5 +152,4 @@ func (c *Client) Models(ctx context.Context) ([]ModelInfo, error) {
 	return controlField[[]ModelInfo](ctx, c, "list_models", nil, "models")
 }
 
-// milliseconds is a time as the CLI counts it.
 func milliseconds(t time.Time) int64 { return t.UnixMilli() }

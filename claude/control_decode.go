@@ -13,10 +13,9 @@ import (
 	"github.com/drover-agents/drover/internal/plainjson"
 )
 
-// The CLI's requests are decoded here rather than by encoding/json: a hook is answered while the
-// CLI waits, so that its input is walked once, names are compared exactly (as the CLI, a JavaScript
-// program, does), nested objects that only the callback understands are kept as raw bytes, and one
-// field of an unexpected kind does not lose the others.
+// The CLI's requests are decoded here rather than by encoding/json: a hook is answered while the CLI waits, so that its
+// input is walked once, names are compared exactly (as the CLI, a JavaScript program, does), nested objects that only the
+// callback understands are kept as raw bytes, and one field of an unexpected kind does not lose the others.
 
 // decodeObject fills the struct that dst points to from the object data. Raw fields alias data.
 // A fieldError means that all other fields were filled.
@@ -51,8 +50,7 @@ func isFieldError(err error) bool {
 	return ok
 }
 
-// fillStruct consumes an object. It returns the error of the first field that does not fit; an error
-// of the text itself is in s.
+// fillStruct consumes an object. It returns the first error of a field that does not fit; an error of the text is in s.
 func fillStruct(s *plainjson.Scanner, v reflect.Value, fields map[string]fieldPlan) error {
 	if !s.Object() {
 		return errFieldKind
@@ -71,14 +69,12 @@ func fillStruct(s *plainjson.Scanner, v reflect.Value, fields map[string]fieldPl
 	return wrong
 }
 
-// A fieldPlan is how a field is filled.
 type fieldPlan struct {
 	index []int
 	set   setter
 }
 
-// A setter consumes the next value and puts it into field. It returns an error for a value that
-// does not fit; null leaves the field alone.
+// A setter consumes the next value and puts it into field. A value that does not fit is an error; null changes nothing.
 type setter func(field reflect.Value, s *plainjson.Scanner) error
 
 var fieldPlans sync.Map // reflect.Type -> map[string]fieldPlan
@@ -127,8 +123,7 @@ func setterOf(t reflect.Type) setter {
 	return setAny
 }
 
-// notNull calls set for a value of the right kind, leaves the field alone for null, and refuses
-// everything else.
+// notNull calls set for a value of the right kind, leaves the field alone for null, and refuses everything else.
 func notNull(kind plainjson.Kind, set setter) setter {
 	return func(f reflect.Value, s *plainjson.Scanner) error {
 		switch s.Kind() {
@@ -194,8 +189,7 @@ func setUnmarshaler(f reflect.Value, s *plainjson.Scanner) error {
 	return f.Addr().Interface().(json.Unmarshaler).UnmarshalJSON(raw)
 }
 
-// setSlice fills a slice element by element. An element that does not fit empties it: a list with a
-// hole would have another meaning.
+// setSlice fills a slice. An element that does not fit empties it: a list with a hole would have another meaning.
 func setSlice(set setter) setter {
 	return func(f reflect.Value, s *plainjson.Scanner) error {
 		list := reflect.MakeSlice(f.Type(), 0, 4)

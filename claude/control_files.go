@@ -20,9 +20,8 @@ type RewindResult struct {
 	SkippedLinks int      `json:"skippedLinks"`
 }
 
-// RewindFiles restores the files that the agent changed to their state before the user message with
-// the given uuid; with dryRun it only reports the changes. It needs file checkpointing; without it
-// the result has CanRewind false and the reason.
+// RewindFiles restores the files that the agent changed to their state before the user message with the given uuid; with
+// dryRun it only reports the changes. It needs file checkpointing; without it the result has CanRewind false and the reason.
 func (c *Client) RewindFiles(ctx context.Context, userMessageID string, dryRun bool) (RewindResult, error) {
 	return controlRequest[RewindResult](ctx, c, "rewind_files", withField(controlFields{"user_message_id": userMessageID}, "dry_run", dryRun))
 }
@@ -45,15 +44,13 @@ type FileContents struct {
 	Lossy bool `json:"lossy"`
 }
 
-// ReadFile reads a file through the CLI, which may run elsewhere. Relative paths start at the
-// CLI's working directory.
+// ReadFile reads a file through the CLI, which may run elsewhere. Relative paths start at the CLI's working directory.
 func (c *Client) ReadFile(ctx context.Context, path string, opt ReadFileOptions) (FileContents, error) {
 	f := withField(controlFields{"path": path}, "max_bytes", opt.MaxBytes)
 	return controlRequest[FileContents](ctx, c, "read_file", withField(f, "encoding", opt.Encoding))
 }
 
-// SeedReadState declares to the CLI that the model knows the file as of mtime, so that it may edit it
-// without reading it first.
+// SeedReadState declares to the CLI that the model knows the file as of mtime: it may edit it without reading it first.
 func (c *Client) SeedReadState(ctx context.Context, path string, mtime time.Time) error {
 	return c.command(ctx, "seed_read_state", controlFields{"path": path, "mtime": milliseconds(mtime)})
 }

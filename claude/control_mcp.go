@@ -19,8 +19,7 @@ type MCPServerStatus struct {
 	Config    json.RawMessage `json:"config"`
 	Transport string          `json:"transport"`
 	Scope     string          `json:"scope"`
-	// Source is where the server comes from: "sdk", "plugin", "user", "project", ... Base trust
-	// on it, not on the name.
+	// Source is where the server comes from: "sdk", "plugin", "user", "project", ... Base trust on it, not on the name.
 	Source string          `json:"source"`
 	Tools  []MCPToolStatus `json:"tools"`
 }
@@ -125,9 +124,8 @@ func (c *Client) ReadMCPResource(ctx context.Context, server, uri string) ([]MCP
 	return controlField[[]MCPResource](ctx, c, "mcp_read_resource", controlFields{"serverName": server, "uri": uri}, "contents")
 }
 
-// SetMCPPermissionMode sets [ModeDefault] or [ModeAuto] for the calls to one server, in place of the
-// session's mode; the empty mode removes the setting. The string returned is a warning, for example
-// that the server is not known yet.
+// SetMCPPermissionMode sets [ModeDefault] or [ModeAuto] for the calls to one server, in place of the session's mode; the
+// empty mode removes the setting. The string returned is a warning, for example that the server is not known yet.
 func (c *Client) SetMCPPermissionMode(ctx context.Context, server string, mode PermissionMode) (string, error) {
 	f := controlFields{"serverName": server, "mode": nil}
 	return controlField[string](ctx, c, "set_mcp_permission_mode_override", withField(f, "mode", mode), "warning")

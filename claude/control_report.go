@@ -58,8 +58,7 @@ type ContextAPIUsage struct {
 	CacheReadInputTokens     int `json:"cache_read_input_tokens"`
 }
 
-// ContextUsage returns the content of the context window. Detail is "" for the CLI's default,
-// "summary" or "full".
+// ContextUsage returns the content of the context window. Detail is "" for the CLI's default, "summary" or "full".
 func (c *Client) ContextUsage(ctx context.Context, detail string) (ContextUsage, error) {
 	return controlRequest[ContextUsage](ctx, c, "get_context_usage", withField(controlFields{}, "detail", detail))
 }
@@ -121,8 +120,7 @@ func (c *Client) Settings(ctx context.Context) (SettingsReport, error) {
 	return controlRequest[SettingsReport](ctx, c, "get_settings", nil)
 }
 
-// ApplyFlagSettings changes settings as if they had been given at launch. A nil value removes its
-// key. The CLI refuses them all if one is invalid.
+// ApplyFlagSettings changes settings as if given at launch. Nil removes a key. The CLI refuses all if one is invalid.
 func (c *Client) ApplyFlagSettings(ctx context.Context, settings any) error {
 	return c.command(ctx, "apply_flag_settings", controlFields{"settings": settings})
 }
@@ -162,8 +160,7 @@ func (c *Client) PermissionRules(ctx context.Context) (PermissionRules, error) {
 	return controlField[PermissionRules](ctx, c, "list_permission_rules", nil, "state")
 }
 
-// A HooksListing describes the hooks from settings and plugins. Callbacks of this program are not
-// among them.
+// A HooksListing describes the hooks from settings and plugins. Callbacks of this program are not among them.
 type HooksListing struct {
 	Hooks []ListedHook `json:"hooks"`
 	// Catalog describes all events that the CLI knows.

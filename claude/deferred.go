@@ -20,15 +20,13 @@ import (
 // started: before the handshake, without the hooks of the handshake. With awaitInitialize it waits. The
 // oldest tested CLI does not know the flag.
 //
-// So a conversation that this program writes to disk has no marks of deferred calls, and one with such a
-// mark in the CLI's own files is refused. A program that passes the flag itself decides about the calls
-// in its hooks.
+// So a conversation that this program writes to disk has no marks of deferred calls, and one with such a mark in the CLI's
+// own files is refused. A program that passes the flag itself decides about the calls in its hooks.
 const (
 	awaitInitialize = "--await-initialize"
 	// resumeInterrupted makes a resumed CLI continue a turn that was cut off, also before the handshake.
 	resumeInterrupted = "CLAUDE_CODE_RESUME_INTERRUPTED_TURN"
-	// disableCron keeps the CLI from sending prompts of a schedule. The oldest tested CLI sends due prompts
-	// before the handshake.
+	// disableCron keeps the CLI from sending scheduled prompts. The oldest tested CLI sends due ones before the handshake.
 	disableCron = "CLAUDE_CODE_DISABLE_CRON"
 )
 

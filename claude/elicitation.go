@@ -52,8 +52,7 @@ type ElicitationAnswer struct {
 	Content any `json:"content,omitzero"`
 }
 
-// serveElicitation answers an elicitation request; without a handler it declines. It never panics
-// and always returns a JSON object.
+// serveElicitation answers an elicitation, always with a JSON object; without a handler it declines. It never panics.
 func serveElicitation(ctx context.Context, log *slog.Logger, fn ElicitationHandler, req json.RawMessage) json.RawMessage {
 	declined := json.RawMessage(`{"action":"decline"}`)
 	if fn == nil {
@@ -122,9 +121,8 @@ type dialogWire struct {
 	Result   any    `json:"result"`
 }
 
-// serveDialog answers a request_user_dialog request. Without a handler, or for a kind that was not
-// declared, ok is false: such a request stays unanswered, because another client of the same
-// session may show it.
+// serveDialog answers a request_user_dialog request. Without a handler, or for a kind that was not declared, ok is false:
+// such a request stays unanswered, because another client of the same session may show it.
 func serveDialog(ctx context.Context, log *slog.Logger, fn DialogHandler, kinds []string, req json.RawMessage) (answer json.RawMessage, ok bool) {
 	asked := &DialogRequest{Raw: req}
 	err := decodeObject(req, asked)

@@ -66,8 +66,7 @@ func (o *Options) environment(host []string) []string {
 	return o.environmentOn(runtime.GOOS, host)
 }
 
-// environmentOn has the operating system as data, so that the rules for Windows can be tested
-// elsewhere.
+// environmentOn has the operating system as data, so that the rules for Windows can be tested elsewhere.
 func (o *Options) environmentOn(goos string, host []string) []string {
 	vars := newVariables(goos)
 	if !o.Env.exact {
@@ -111,8 +110,7 @@ func (o *Options) addOwn(vars *variables) {
 	}
 }
 
-// addGiven adds Options.Env, which overrides the rest. A trace parent in it replaces the pair, so that the two
-// never come from different spans.
+// addGiven adds Options.Env, which overrides the rest. Its trace parent replaces the pair: both must come from one span.
 func (o *Options) addGiven(vars *variables) {
 	given := newVariables("")
 	given.fold = vars.fold

@@ -33,8 +33,7 @@ var (
 	ErrTooOld = errors.New("claude: CLI is too old")
 )
 
-// A ProcessError reports that the CLI ended when it should not have. A CLI that ends after an
-// error result is reported as a [ResultError] instead.
+// A ProcessError reports that the CLI ended when it should not have. After an error result it is a [ResultError] instead.
 type ProcessError struct {
 	Status ExitStatus
 	// During reports what was going on: "initialize", "a turn" or "idle".
@@ -147,8 +146,7 @@ func (e *ControlTimeoutError) Advice() string {
 // Timeout reports true, as net.Error does.
 func (e *ControlTimeoutError) Timeout() bool { return true }
 
-// An OptionError names one option that cannot be used as given. Validation joins all of them, so
-// that one run shows everything that is wrong.
+// An OptionError names an option that cannot be used as given. Validation joins them, so that one run shows every fault.
 type OptionError struct {
 	Option string // field name, "Hooks[2].Matcher"
 	Reason string

@@ -36,8 +36,7 @@ const (
 
 // FindOptions configures [Find]. The zero value is ready to use.
 type FindOptions struct {
-	// Path is the CLI to use, and the only one that is looked at. A name without a directory is
-	// looked up in PATH. Default: search.
+	// Path is the only CLI that is looked at. A name without a directory is looked up in PATH. Default: search.
 	Path string
 	// Dir is where the search for a project's own install begins; it goes upward to the
 	// directory that holds go.mod or .git. Default: the current directory.
@@ -45,8 +44,7 @@ type FindOptions struct {
 	// Avoid is a folder in which agents work. A project's own install in it is skipped: an agent may
 	// have put it there. Default: none.
 	Avoid string
-	// Env is the environment that DROVER_CLAUDE, PATH and HOME are taken from, last entry wins.
-	// Default: that of this program.
+	// Env is the source of DROVER_CLAUDE, PATH and HOME, last entry wins. Default: the environment of this program.
 	Env []string
 }
 
@@ -56,10 +54,9 @@ type Found struct {
 	Source string // one of the Found constants
 }
 
-// Find searches for the CLI in FindOptions.Path, the variable DROVER_CLAUDE, the project's own install
-// in .drover/bin, PATH, and the folders of its installers. If one of the first two is set, only that
-// path is tried. Find starts no program and keeps no state. Its errors are [*LaunchError]s with
-// [ErrCLINotFound] or [ErrNotExecutable].
+// Find searches for the CLI in FindOptions.Path, the variable DROVER_CLAUDE, the project's own install in .drover/bin, PATH,
+// and the folders of its installers. If one of the first two is set, only that path is tried. Find starts no program and
+// keeps no state. Its errors are [*LaunchError]s with [ErrCLINotFound] or [ErrNotExecutable].
 func Find(o FindOptions) (Found, error) {
 	f := finder{goos: runtime.GOOS, env: o.Env, avoid: o.Avoid}
 	if f.env == nil {
@@ -75,8 +72,7 @@ func Find(o FindOptions) (Found, error) {
 	return f.search(o.Dir)
 }
 
-// A finder is one search. It knows the operating system as data, so that the rules for Windows
-// can be tested elsewhere.
+// A finder is one search. It knows the operating system as data, so that the rules for Windows can be tested elsewhere.
 type finder struct {
 	goos    string
 	env     []string
@@ -117,7 +113,6 @@ func (f *finder) named(path, source string) (Found, error) {
 	return Found{abs, source}, nil
 }
 
-// search tries the sources in order.
 func (f *finder) search(dir string) (Found, error) {
 	sources := []struct {
 		source     string
@@ -179,7 +174,6 @@ func realPath(path string) string {
 	return path
 }
 
-// contains reports whether path is folder or something in it.
 func contains(folder, path string) bool {
 	below, err := filepath.Rel(folder, path)
 	return err == nil && filepath.IsLocal(below)

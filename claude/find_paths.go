@@ -20,8 +20,7 @@ func programNames(goos, name string) []string {
 	return []string{name + ".exe", name + ".com"}
 }
 
-// isRealProgram reports whether a Windows file name ends like a program. Windows ignores dots and
-// spaces at the end of a name.
+// isRealProgram reports whether a Windows file name ends like a program. Windows ignores trailing dots and spaces.
 func isRealProgram(name string) bool {
 	name = strings.ToLower(strings.TrimRight(name, ". "))
 	return strings.HasSuffix(name, ".exe") || strings.HasSuffix(name, ".com")

@@ -11,14 +11,12 @@ import (
 	"time"
 )
 
-// A cliRequest is a request of the CLI.
 type cliRequest struct {
 	ID      string
 	Subtype string
 	Body    json.RawMessage // the whole inner object
 }
 
-// A cliAnswer is what goes back: a response, or an error.
 type cliAnswer struct {
 	response json.RawMessage
 	err      string
@@ -58,9 +56,8 @@ func newHandlerTable() *handlerTable {
 // maxIdle is how many goroutines are kept for the next requests.
 const maxIdle = 16
 
-// start runs a handler on a goroutine of its own, an idle one if possible: a fresh goroutine spends
-// more time on growing its stack than most hooks on their answer. It is called between begin and the
-// end of the handler.
+// start runs a handler on a goroutine of its own, an idle one if possible: a fresh goroutine spends more time on growing its
+// stack than most hooks on their answer. It is called between begin and the end of the handler.
 func (t *handlerTable) start(handler func()) {
 	select {
 	case t.next <- handler:
@@ -87,15 +84,13 @@ func (t *handlerTable) work(handler func()) {
 	}
 }
 
-// A handling is one request being answered. Its address distinguishes it from a later request with
-// the same id.
+// A handling is one request being answered. Its address distinguishes it from a later request with the same id.
 type handling struct {
 	ctx    context.Context
 	cancel context.CancelFunc
 }
 
-// begin registers a request. It reports false for one that is being answered already: the CLI may
-// deliver a request twice.
+// begin registers a request. It reports false for one that is being answered already: the CLI may deliver a request twice.
 func (t *handlerTable) begin(id string) (*handling, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -157,8 +152,7 @@ func (t *handlerTable) wait(limit time.Duration) bool {
 	}
 }
 
-// request answers a request of the CLI on a goroutine of its own. It calls prepare itself, for the
-// work that must happen in the order of the lines.
+// request answers a request of the CLI on its own goroutine. It calls prepare itself, for work in the order of the lines.
 func (c *conn) request(head lineHead) {
 	r := cliRequest{ID: head.requestID, Subtype: head.bodySubtype, Body: head.body}
 	h, ok := c.asked.begin(r.ID)
@@ -169,8 +163,7 @@ func (c *conn) request(head lineHead) {
 	c.asked.start(func() { c.handle(r, h, s) })
 }
 
-// handle answers a request. The answer is sent even if a callback ends the goroutine, as FailNow of
-// a test does: the CLI would wait for it forever.
+// handle answers a request, even if a callback ends the goroutine, as a test's FailNow does: the CLI would wait forever.
 func (c *conn) handle(r cliRequest, h *handling, s service) {
 	defer c.asked.wg.Done()
 	var a cliAnswer

@@ -12,16 +12,14 @@ import (
 	"time"
 )
 
-// A Hook is a Go function that the CLI calls at a moment of the agent's life. [On] makes one from a
-// typed function.
+// A Hook is a Go function that the CLI calls at a moment of the agent's life. [On] makes one from a typed function.
 //
 // Hooks run concurrently, also with each other on the same event. The context of a call ends when
 // the CLI withdraws the call, which it does after Timeout.
 //
-// A callback that returns an error or panics never ends the run: the failure is logged, and the
-// CLI gets the safe answer. That is a denial for PreToolUse, PermissionRequest and PreModelSwitch,
-// and no decision for all other events. The text of the error stays in the log; the model reads
-// only that the hook failed.
+// A callback that returns an error or panics never ends the run: the failure is logged, and the CLI gets the safe answer.
+// That is a denial for PreToolUse, PermissionRequest and PreModelSwitch, and no decision for all other events. The text of
+// the error stays in the log; the model reads only that the hook failed.
 type Hook struct {
 	// Event is the moment.
 	Event HookEvent
@@ -29,14 +27,11 @@ type Hook struct {
 	// ("Read|Write"), or a JavaScript regular expression. Empty means all. [HookEvent] lists what
 	// it is compared with; events without a matcher refuse one.
 	Matcher string
-	// Timeout is how long the CLI waits. After it, PreToolUse fails closed: the tool does not run.
-	// Zero means no limit.
+	// Timeout is how long the CLI waits. After it, PreToolUse fails closed: the tool does not run. Zero means no limit.
 	Timeout time.Duration
-	// OnFailure is what the CLI does with an answer it cannot use. Zero means the CLI's default,
-	// which is to go on.
+	// OnFailure is what the CLI does with an answer it cannot use. Zero means the CLI's default, which is to go on.
 	OnFailure HookFailure
-	// Func is the callback. It gets the input type of Event and returns an output type of Event,
-	// or nil for no decision.
+	// Func is the callback. It gets the input type of Event and returns an output type of Event, or nil for no decision.
 	Func HookFunc
 }
 
@@ -72,8 +67,7 @@ func On[In interface {
 	return h
 }
 
-// decodeHookInput decodes data as the input of event. With a fieldError the input is usable but
-// for the field that it names.
+// decodeHookInput decodes data as the input of event. With a fieldError the input is usable but for the field that it names.
 func decodeHookInput(event HookEvent, data []byte) (HookInput, error) {
 	var in HookInput = new(UnknownHookInput)
 	if info, ok := hookEvents[event]; ok {

@@ -7,9 +7,8 @@ type HookEvent string
 
 // The hook events of the CLI.
 //
-// The table has the observed behaviour of 2.1.325 and 2.1.197 with SDK callbacks, and the value that a
-// matcher of the event is compared with ("-": the event takes no matcher and the CLI ignores one).
-// "yes" means that the callback was called.
+// The table has the observed behaviour of 2.1.325 and 2.1.197 with SDK callbacks, and the value that a matcher of the event
+// is compared with ("-": the event takes no matcher and the CLI ignores one). "yes" means that the callback was called.
 //
 //	event                2.1.325  2.1.197  matcher         remark
 //	PreToolUse           yes      yes      tool name
@@ -81,7 +80,6 @@ const (
 	HookTeammateIdle        HookEvent = "TeammateIdle"
 )
 
-// A hookEventInfo is what the library knows of one event.
 type hookEventInfo struct {
 	newInput func() HookInput
 	// noMatcher: the CLI ignores a matcher, so that it would not filter.
@@ -90,8 +88,7 @@ type hookEventInfo struct {
 	complete func(HookInput) bool
 	// denial is the answer of a failed callback; empty means no decision.
 	denial func(reason string) HookOutput
-	// calledFor are the values of the matched field for which the CLI calls callbacks; nil means all, an
-	// empty list none.
+	// calledFor are the values of the matched field for which the CLI calls callbacks; nil means all, an empty list none.
 	calledFor []string
 	// since is the first known version that calls callbacks for the event; empty means all.
 	since string

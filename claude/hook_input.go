@@ -4,8 +4,7 @@ package claude
 
 import "encoding/json"
 
-// A HookInput is the CLI's input to a hook: a pointer to one of the Input types of this package,
-// such as [*PreToolUseInput], or [*UnknownHookInput].
+// A HookInput is the CLI's input to a hook: a pointer to an Input type such as [*PreToolUseInput], or [*UnknownHookInput].
 type HookInput interface {
 	hookEvent() HookEvent
 	common() *HookCommon
@@ -77,8 +76,7 @@ type PostToolUseFailureInput struct {
 	MCPServer   HookMCPServer   `json:"mcp_server"`
 }
 
-// PostToolBatchInput is the input of the PostToolBatch event: all tool calls of one assistant
-// message have ended.
+// PostToolBatchInput is the input of the PostToolBatch event: all tool calls of one assistant message have ended.
 type PostToolBatchInput struct {
 	HookCommon
 	ToolCalls []HookToolCall `json:"tool_calls"`
@@ -120,8 +118,7 @@ type UserPromptSubmitInput struct {
 	SessionTitle string `json:"session_title"`
 }
 
-// UserPromptExpansionInput is the input of the UserPromptExpansion event: a slash command becomes
-// a prompt.
+// UserPromptExpansionInput is the input of the UserPromptExpansion event: a slash command becomes a prompt.
 type UserPromptExpansionInput struct {
 	HookCommon
 	ExpansionType string `json:"expansion_type"`
@@ -152,8 +149,7 @@ type StopFailureInput struct {
 // SubagentStartInput is the input of the SubagentStart event; see AgentID and AgentType.
 type SubagentStartInput struct{ HookCommon }
 
-// SubagentStopInput is the input of the SubagentStop event. The CLI's internal agents have the
-// empty AgentType.
+// SubagentStopInput is the input of the SubagentStop event. The CLI's internal agents have the empty AgentType.
 type SubagentStopInput struct {
 	HookCommon
 	StopHookActive       bool              `json:"stop_hook_active"`

@@ -44,8 +44,7 @@ type PostModelSwitchInput struct {
 	ModelSwitch
 }
 
-// SessionStartInput is the input of the SessionStart event. The CLI calls callbacks only for the
-// sources "clear" and "compact".
+// SessionStartInput is the input of the SessionStart event. The CLI calls callbacks only for "clear" and "compact".
 type SessionStartInput struct {
 	HookCommon
 	Source                   string  `json:"source"`
@@ -57,8 +56,7 @@ type SessionStartInput struct {
 	EstimatedCacheWriteUSD   float64 `json:"estimated_cache_write_usd"`
 }
 
-// SessionEndInput is the input of the SessionEnd event. The CLI calls callbacks only for the
-// reason "clear".
+// SessionEndInput is the input of the SessionEnd event. The CLI calls callbacks only for the reason "clear".
 type SessionEndInput struct {
 	HookCommon
 	Reason string `json:"reason"`
@@ -70,8 +68,7 @@ type SetupInput struct {
 	Trigger string `json:"trigger"`
 }
 
-// InstructionsLoadedInput is the input of the InstructionsLoaded event: a CLAUDE.md or rule file
-// was read.
+// InstructionsLoadedInput is the input of the InstructionsLoaded event: a CLAUDE.md or rule file was read.
 type InstructionsLoadedInput struct {
 	HookCommon
 	FilePath        string   `json:"file_path"`

@@ -62,8 +62,7 @@ const (
 	DecideDefer ToolDecision = "defer" // end the turn with the call undone (tools only)
 )
 
-// PreToolUseOutput answers a PreToolUse hook. See also [AllowTool], [DenyTool], [AskTool] and
-// [RewriteTool].
+// PreToolUseOutput answers a PreToolUse hook. See also [AllowTool], [DenyTool], [AskTool] and [RewriteTool].
 type PreToolUseOutput struct {
 	HookControl              `json:"-"`
 	PermissionDecision       ToolDecision `json:"permissionDecision,omitzero"`
@@ -104,8 +103,7 @@ func Denies(out HookOutput) bool {
 type PostToolUseOutput struct {
 	HookControl       `json:"-"`
 	AdditionalContext string `json:"additionalContext,omitzero"`
-	// UpdatedToolOutput replaces the tool's output and must have the shape of that tool's output:
-	// the CLI ignores any other shape in silence.
+	// UpdatedToolOutput replaces the tool's output, in its shape: the CLI silently ignores any other shape.
 	UpdatedToolOutput    any    `json:"updatedToolOutput,omitzero"`
 	UpdatedMCPToolOutput any    `json:"updatedMCPToolOutput,omitzero"`
 	ClassifierContext    string `json:"classifierContext,omitzero"`
@@ -123,8 +121,7 @@ type PostToolBatchOutput struct {
 	AdditionalContext string `json:"additionalContext,omitzero"`
 }
 
-// PermissionRequestOutput answers a PermissionRequest hook. A nil Answer leaves the decision to
-// [CanUseTool].
+// PermissionRequestOutput answers a PermissionRequest hook. A nil Answer leaves the decision to [CanUseTool].
 type PermissionRequestOutput struct {
 	HookControl `json:"-"`
 	Answer      PermissionResult `json:"decision,omitzero"`
@@ -226,9 +223,8 @@ func (c HookControl) wire(specific json.RawMessage) hookWire {
 
 const specificKey = `{"hookSpecificOutput":`
 
-// specificAnswer returns an answer with only the hookSpecificOutput of out: the JSON fields of the
-// output type with the event's name in front. It is built in place: nearly every
-// answer takes this path.
+// specificAnswer returns an answer with only the hookSpecificOutput of out: the JSON fields of the output type with the
+// event's name in front. It is built in place: nearly every answer takes this path.
 func specificAnswer(out HookOutput) (json.RawMessage, error) {
 	var b bytes.Buffer
 	b.Grow(256)

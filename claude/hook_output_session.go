@@ -33,8 +33,7 @@ type SessionStartOutput struct {
 	AdditionalContext  string `json:"additionalContext,omitzero"`
 	InitialUserMessage string `json:"initialUserMessage,omitzero"`
 	SessionTitle       string `json:"sessionTitle,omitzero"`
-	// WatchPaths are the files whose changes FileChanged reports from now on. Nil leaves the list
-	// as it is, an empty list clears it.
+	// WatchPaths are the files whose changes FileChanged reports from now on. Nil leaves the list, an empty list clears it.
 	WatchPaths   []string `json:"watchPaths,omitzero"`
 	ReloadSkills bool     `json:"reloadSkills,omitzero"`
 }
@@ -48,8 +47,7 @@ type SetupOutput struct {
 // MessageDisplayOutput answers a MessageDisplay hook.
 type MessageDisplayOutput struct {
 	HookControl `json:"-"`
-	// DisplayContent is shown instead of the text, also as the text of the turn's result. Nil
-	// leaves the text alone.
+	// DisplayContent is shown instead of the text, also as the text of the turn's result. Nil leaves the text alone.
 	DisplayContent *string `json:"displayContent,omitzero"`
 }
 

@@ -107,8 +107,7 @@ func (h *Hook) neverCalled(info *hookEventInfo) string {
 	return ""
 }
 
-// mayMatch reports whether the matcher selects value, as a list of names or as an expression. What
-// only JavaScript can evaluate may match.
+// mayMatch reports whether the matcher, names or an expression, selects value. What only JavaScript can evaluate may match.
 func (h *Hook) mayMatch(value string) bool {
 	names := strings.FieldsFunc(h.Matcher, func(r rune) bool { return r == '|' || r == ',' || r == ' ' })
 	re, err := regexp.Compile(h.Matcher)

@@ -15,10 +15,9 @@ import (
 // them. It counts also when a settings file sets it, and while the CLI runs.
 const simpleVariable = "CLAUDE_CODE_SIMPLE"
 
-// RequireHooks ensures that the CLI calls the hooks of these options, for hooks that enforce a policy.
-// It refuses options that keep the CLI from calling them, with an [OptionError] for each. It adds a
-// setting that overrides the environment and the settings files, also if those change later. After
-// an error the options are unchanged.
+// RequireHooks ensures that the CLI calls the hooks of these options, for hooks that enforce a policy. It refuses options
+// that keep the CLI from calling them, with an [OptionError] for each. It adds a setting that overrides the environment and
+// the settings files, also if those change later. After an error the options are unchanged.
 //
 // It cannot override settings that an administrator made on the machine itself.
 func (o *Options) RequireHooks() error {
@@ -44,7 +43,6 @@ func disablesHooks(settings json.RawMessage) bool {
 	return len(settings) > 0 && json.Unmarshal(settings, &s) == nil && s.DisableAllHooks == true
 }
 
-// withoutBareMode adds the variable to the settings, switched off.
 func withoutBareMode(settings json.RawMessage) (json.RawMessage, error) {
 	all, env := map[string]json.RawMessage{}, map[string]json.RawMessage{}
 	if len(settings) > 0 {

@@ -27,8 +27,7 @@ type InitializeResult struct {
 	HooksApplied           *bool          `json:"hooks_applied"`
 	HookOnFailureSupported *bool          `json:"hook_on_failure_supported"`
 	PluginsApplied         *bool          `json:"plugins_applied"`
-	// MCPManifestsParked has for each in-process server "parked" if its manifest was accepted, else
-	// the reason.
+	// MCPManifestsParked has for each in-process server "parked" if its manifest was accepted, else the reason.
 	MCPManifestsParked     map[string]string `json:"sdk_mcp_manifests_parked"`
 	FastModeState          string            `json:"fast_mode_state"`
 	FastModeDisabledReason string            `json:"fast_mode_disabled_reason"`

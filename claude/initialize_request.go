@@ -32,8 +32,7 @@ type initializePlugin struct {
 	SkipMCPDiscovery bool   `json:"skipMcpDiscovery,omitempty"`
 }
 
-// initialize builds the handshake with the registration of hooks, and the servers in this program
-// with their manifests.
+// initialize builds the handshake with the registration of hooks, and the servers in this program with their manifests.
 func (o *Options) initialize(hooks any, servers map[string]*MCPInProcess, manifests map[string]*MCPManifest) *initializeRequest {
 	r := &initializeRequest{
 		Hooks:                  hooks,

@@ -25,7 +25,6 @@ import (
 	"github.com/drover-agents/drover/launch"
 )
 
-// start launches the CLI and the goroutines that communicate with it.
 func (c *Client) start(ctx context.Context) error {
 	for _, step := range []func(context.Context) error{c.refuseDeferred, c.chooseNewest, c.lockStore, c.resume} {
 		if err := step(ctx); err != nil {
@@ -57,7 +56,6 @@ func (c *Client) spawner() Spawner {
 	return &HostSpawner{User: c.opts.User, NoPIDNamespace: os.Geteuid() == 0 && c.opts.sandboxed()}
 }
 
-// sandboxed reports whether the options switch on the CLI's own sandbox.
 func (o *Options) sandboxed() bool {
 	settings, err := mergeSettings(o.Settings, o.Sandbox)
 	if err == nil && o.SettingsFile != "" {
@@ -71,7 +69,6 @@ func (o *Options) sandboxed() bool {
 	return err == nil && json.Unmarshal(settings, &s) == nil && s.Sandbox.Enabled
 }
 
-// launchCommand is what the spawner is asked to start.
 func (c *Client) launchCommand() (Command, error) {
 	o := c.opts
 	if err := launch.CheckDir(o.Dir); err != nil {
@@ -121,7 +118,6 @@ func launchError(cmd Command, err error) error {
 	return &LaunchError{Path: cmd.Path, Err: fmt.Errorf("claude: starting the CLI: %w", err), Hint: "run it by hand with --version to see whether it starts at all"}
 }
 
-// connect makes the connection to a started process and sets its goroutines going.
 func (c *Client) connect(proc Process, cmd Command) {
 	secrets := safetext.NewRedactor(secretValues(cmd.Env)...)
 	c.log = slog.New(secrets.Handler(c.log.Handler()))
@@ -223,7 +219,6 @@ func (c *Client) resume(ctx context.Context) error {
 	return nil
 }
 
-// projectKey is the project of the working directory.
 func (o *Options) projectKey() string { return transcript.ProjectKey(cmp.Or(o.Dir, ".")) }
 
 // Environ is the whole environment that the CLI gets with these options, as "NAME=value", sorted.

@@ -20,8 +20,7 @@ type Line struct {
 	checked bool // all of raw is known to be JSON
 }
 
-// ParseLine checks that raw is a JSON object and finds its type. The Line keeps raw, which must
-// not be modified afterwards.
+// ParseLine checks that raw is a JSON object and finds its type. The Line keeps raw, which must not be modified afterwards.
 func ParseLine(raw []byte) (Line, error) {
 	head, err := peekLine(raw)
 	return Line{head: head, raw: raw, checked: err == nil}, err
@@ -49,8 +48,7 @@ const (
 	tagKind           = 2
 )
 
-// tag returns what [taggedLine] needs to make the line again from its bytes. Kind 0 in it means that
-// the head has to be read again.
+// tag returns what [taggedLine] needs to make the line again from its bytes. Kind 0 means that the head must be read again.
 func (l Line) tag() (tag uint64) {
 	if k := messageKinds[l.head.kind]; l.head.kind != kindUnknown && !k.control && k.subtype == l.head.subtype {
 		tag = uint64(l.head.kind) << tagKind
@@ -95,8 +93,7 @@ type lineHead struct {
 	body []byte
 }
 
-// headScan collects the parts of a head as slices of the line; the type, which may come last, decides
-// which are used.
+// headScan collects the parts of a head as slices of the line; the type, which may come last, decides which are used.
 type headScan struct {
 	typ, subtype, requestID lineText
 	hasParent               bool
@@ -181,7 +178,6 @@ func notObject(s *plainjson.Scanner) error {
 	return errNotObject
 }
 
-// scanBody reads the request or response of a control frame.
 func scanBody(s *plainjson.Scanner) (b bodyScan) {
 	start := s.Pos()
 	if s.Object() {
@@ -218,8 +214,7 @@ func (h *headScan) head() lineHead {
 	return head
 }
 
-// peekType finds the type of a line without reading past it, which is near the beginning of nearly
-// every line. It does not check the rest of the line.
+// peekType finds the type of a line, mostly near its beginning, without reading past it. It does not check the rest.
 func peekType(raw []byte) (head lineHead, ok bool) {
 	var s plainjson.Scanner
 	s.Reset(raw)

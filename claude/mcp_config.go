@@ -11,8 +11,7 @@ import (
 	"time"
 )
 
-// An MCPServer is one entry of Options.MCPServers: an [MCPStdio], [MCPSSE], [MCPHTTP] or
-// [*MCPInProcess].
+// An MCPServer is one entry of Options.MCPServers: an [MCPStdio], [MCPSSE], [MCPHTTP] or [*MCPInProcess].
 type MCPServer interface {
 	// configJSON is the entry for --mcp-config or mcp_set_servers under the given name.
 	configJSON(name string) (json.RawMessage, error)
@@ -68,11 +67,10 @@ type MCPInProcess struct {
 	// Attach, if set, is called when a client connects, with a function that sends a message of the
 	// server's own to the CLI. The function it returns, if not nil, is called when the client closes.
 	Attach func(send func(context.Context, json.RawMessage) error) (detach func())
-	// Session, if set, is used in place of Handle and Attach by servers that keep state for each
-	// client: it makes the handler of one client.
+	// Session, if set, replaces Handle and Attach for servers with state for each client: it makes one client's handler.
 	Session func(send func(context.Context, json.RawMessage) error) MCPSession
-	// Manifest, if set, gives the CLI the content of the MCP handshake at the start, which saves time.
-	// CLIs that do not know manifests do the handshake.
+	// Manifest, if set, gives the CLI the MCP handshake at the start, which saves time. CLIs without manifests do the
+	// handshake.
 	Manifest func() (*MCPManifest, error)
 	// Timeout bounds each call. Zero leaves the CLI's default; otherwise at least one second.
 	Timeout time.Duration
@@ -116,7 +114,6 @@ const (
 	MCPAlwaysDeny  MCPPolicy = "always_deny"
 )
 
-// mcpEntry is the JSON of any entry.
 type mcpEntry struct {
 	Type       string            `json:"type"`
 	Name       string            `json:"name,omitempty"`

@@ -17,8 +17,7 @@ type toolCall struct {
 
 type toolCallKey struct{}
 
-// mcpContext carries both the cancellation and the call in one allocation: it is made for every
-// call.
+// mcpContext carries both the cancellation and the call in one allocation: it is made for every call.
 type mcpContext struct {
 	context.Context
 	call toolCall
@@ -45,9 +44,8 @@ func ToolUseIDFromContext(ctx context.Context) string {
 	return ""
 }
 
-// ReportProgress reports the progress of an in-process tool to the CLI. A total of zero means unknown;
-// message may be empty. Outside of a tool call, and if the CLI did not ask for progress, it does
-// nothing. It fails when the call is over.
+// ReportProgress reports the progress of an in-process tool to the CLI. A total of zero means unknown; message may be empty.
+// Outside of a tool call, and if the CLI did not ask for progress, it does nothing. It fails when the call is over.
 func ReportProgress(ctx context.Context, progress, total float64, message string) error {
 	call := callFrom(ctx)
 	if call == nil || call.send == nil || len(call.progressToken) == 0 {

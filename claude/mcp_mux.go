@@ -22,7 +22,6 @@ import (
 // mcpGrace is how long close waits for handlers that it has cancelled.
 const mcpGrace = 5 * time.Second
 
-// mcpSendFunc sends a message of a server to the CLI.
 type mcpSendFunc func(ctx context.Context, server string, msg json.RawMessage) error
 
 // An mcpMux hands the CLI's MCP messages to the in-process servers of one client and keeps the
@@ -169,7 +168,6 @@ func (m *mcpMux) inProcess() map[string]*MCPInProcess {
 	return servers
 }
 
-// manifests collects those of the servers that have one.
 func (m *mcpMux) manifests() (map[string]*MCPManifest, error) {
 	m.mu.Lock()
 	conns := maps.Clone(m.servers)
@@ -190,8 +188,7 @@ func (m *mcpMux) manifests() (map[string]*MCPManifest, error) {
 	return out, nil
 }
 
-// An mcpServing answers a message of the CLI. The answer is the JSON of the mcp_response field. Its run
-// never panics and always answers.
+// An mcpServing answers a message of the CLI with the JSON of mcp_response. Its run never panics and always answers.
 type mcpServing struct {
 	run      func() json.RawMessage // must be called
 	answered func()                 // is called when the answer is on its way to the CLI

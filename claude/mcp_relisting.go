@@ -34,8 +34,7 @@ type notifiedChange struct {
 // isListed reports whether the client has the change, or will not need it.
 func (t *notifiedChange) isListed() bool { return t == nil || t.lists == nil || t.lists.has(t.change) }
 
-// untilListed makes the sending of a notice wait until its client has listed the tools, and fills in
-// the change.
+// untilListed makes the sending of a notice wait until its client has listed the tools, and fills in the change.
 func untilListed(ctx context.Context, notice *notifiedChange) context.Context {
 	return context.WithValue(ctx, relistKey{}, notice)
 }
@@ -111,7 +110,6 @@ func (l *relisting) begin() (answered func()) {
 	}
 }
 
-// end ends all waits.
 func (l *relisting) end() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -10,7 +10,6 @@ import (
 	"unicode/utf8"
 )
 
-// Codes of JSON-RPC errors.
 const (
 	rpcInvalidRequest = -32600
 	rpcNoMethod       = -32601
@@ -18,12 +17,10 @@ const (
 	rpcInternal       = -32603
 )
 
-// rpcAck answers messages that JSON-RPC does not answer: the control request that carried them is
-// waiting all the same.
+// rpcAck answers messages that JSON-RPC does not answer: the control request that carried them is waiting all the same.
 var rpcAck = json.RawMessage(`{"jsonrpc":"2.0","result":{},"id":0}`)
 
-// An rpcMessage is a JSON-RPC message of the CLI, decoded in one pass as far as tools need it. A
-// message without a method is a response.
+// An rpcMessage is a JSON-RPC message of the CLI, decoded once as far as tools need it. Without a method it is a response.
 type rpcMessage struct {
 	ID     json.RawMessage `json:"id"`
 	Method string          `json:"method"`
@@ -97,8 +94,7 @@ func appendInt(b []byte, n int) []byte {
 	return append(b, out...)
 }
 
-// oneLine checks JSON from outside and brings it onto one line: a broken or a folded message would
-// end the CLI.
+// oneLine checks JSON from outside and brings it onto one line: a broken or a folded message would end the CLI.
 func oneLine(raw json.RawMessage) (json.RawMessage, error) {
 	if !json.Valid(raw) {
 		return nil, errors.New("not valid JSON")
@@ -115,8 +111,7 @@ func oneLine(raw json.RawMessage) (json.RawMessage, error) {
 
 const hexDigits = "0123456789abcdef"
 
-// appendJSONText appends s as a JSON string. Broken UTF-8 becomes the replacement character; HTML
-// is left alone, the model reads it.
+// appendJSONText appends s as a JSON string. Broken UTF-8 becomes U+FFFD; HTML is left alone, since the model reads it.
 func appendJSONText(b []byte, s string) []byte {
 	b = append(b, '"')
 	start := 0

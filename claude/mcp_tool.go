@@ -35,14 +35,12 @@ type Tool struct {
 	AlwaysLoad bool
 	// SearchHint helps tool search to find the tool.
 	SearchHint string
-	// MaxResultSizeChars raises the size up to which the model sees a result whole. Zero leaves the
-	// CLI's default, some 70,000 characters.
+	// MaxResultSizeChars raises the size up to which the model sees a result whole. Zero: the CLI's default, some 70,000.
 	MaxResultSizeChars int
 	// Meta is passed on as _meta, beside the keys of the fields above.
 	Meta map[string]any
-	// Handler runs the tool. Its error, like a panic in it, is shown to the model as a failed call.
-	// The context ends when the CLI cancels the call; it carries the tool use id
-	// ([ToolUseIDFromContext]) and takes progress ([ReportProgress]).
+	// Handler runs the tool. Its error, like a panic in it, is shown to the model as a failed call. The context ends when
+	// the CLI cancels the call; it carries the tool use id ([ToolUseIDFromContext]) and takes progress ([ReportProgress]).
 	Handler func(ctx context.Context, args json.RawMessage) (ToolResult, error)
 }
 
@@ -61,8 +59,7 @@ type ToolAnnotations struct {
 // NewTool makes a tool of a typed function, for programs that use this package alone. Use tool.New for tools of
 // evaluations, tools behind a gate, and tools for other MCP clients.
 //
-// The schema of the arguments comes from In, which must be a struct or a map: see [schema.ForType] for the tags
-// it understands.
+// The arguments' schema comes from In, which must be a struct or a map: see [schema.ForType] for the tags it understands.
 func NewTool[In any](name, description string, fn func(context.Context, In) (ToolResult, error)) (Tool, error) {
 	input, err := schema.For[In]()
 	if err != nil {

@@ -21,8 +21,7 @@ import (
 	"github.com/drover-agents/drover/schema"
 )
 
-// mcpProtocol is the protocol version of the newest CLI that was tried, and the one that manifests
-// must name.
+// mcpProtocol is the protocol version of the newest CLI that was tried, and the one that manifests must name.
 const mcpProtocol = "2025-11-25"
 
 var mcpProtocols = []string{mcpProtocol, "2025-06-18", "2025-03-26", "2024-11-05"}
@@ -69,14 +68,12 @@ type ToolServer struct {
 	nextID  int
 }
 
-// A toolClient is an attached client.
 type toolClient struct {
 	send       func(context.Context, json.RawMessage) error
 	lastNotice *notifiedChange // the last change; nil before the first
 }
 
-// NewToolServer makes a server. The name is the one of its MCP handshake; the model's tool names have
-// the name in Options.MCPServers.
+// NewToolServer makes a server. The name is that of its MCP handshake; tool names have the one in Options.MCPServers.
 func NewToolServer(name, version string, opts *ToolServerOptions, tools ...Tool) (*ToolServer, error) {
 	s := &ToolServer{name: name, version: version, clients: map[int]*toolClient{}}
 	if opts != nil {
@@ -101,8 +98,7 @@ func (s *ToolServer) Set(tools ...Tool) error {
 	return s.notifyChange()
 }
 
-// Add adds tools, or replaces those of the same name, and waits for the attached clients as
-// [ToolServer.Set] does.
+// Add adds tools, or replaces those of the same name, and waits for the attached clients as [ToolServer.Set] does.
 func (s *ToolServer) Add(tools ...Tool) error {
 	err := s.change(func(all []Tool) []Tool {
 		for _, t := range tools {
@@ -120,8 +116,7 @@ func (s *ToolServer) Add(tools ...Tool) error {
 	return s.notifyChange()
 }
 
-// Remove removes tools by name and waits for the attached clients as [ToolServer.Set] does. Unknown
-// names are ignored.
+// Remove removes tools by name and waits for the attached clients as [ToolServer.Set] does. Unknown names are ignored.
 func (s *ToolServer) Remove(names ...string) error {
 	err := s.change(func(all []Tool) []Tool {
 		return slices.DeleteFunc(all, func(t Tool) bool { return slices.Contains(names, t.Name) })
@@ -333,8 +328,7 @@ func (s *ToolServer) run(ctx context.Context, tool *Tool, msg *rpcMessage) (resu
 	return tool.checkResult(result)
 }
 
-// withCall adds the call to the context. Behind a client the context has it already, perhaps without the
-// id of the tool use.
+// withCall adds the call to the context. Behind a client the context has it already, perhaps without the id of the tool use.
 func withCall(ctx context.Context, msg *rpcMessage) context.Context {
 	id := msg.Params.Meta.ToolUseID
 	switch call := callFrom(ctx); {

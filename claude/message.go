@@ -4,9 +4,8 @@ package claude
 
 import "encoding/json"
 
-// A Message is one line that the CLI wrote. It is one of the pointer types of this package that
-// embed [MessageHeader]; a line of a type or subtype that this version does not know is an
-// [UnknownMessage].
+// A Message is one line that the CLI wrote. It is one of the pointer types of this package that embed [MessageHeader]; a
+// line of a type or subtype that this version does not know is an [UnknownMessage].
 //
 // Decoding is tolerant: a field that is absent, null or of an unexpected JSON type leaves the zero
 // value, and everything the CLI wrote is still in Raw. Where absent differs from zero the field is
@@ -45,8 +44,7 @@ func (h *MessageHeader) Subtype() string { return h.subtype }
 
 func (h *MessageHeader) header() *MessageHeader { return h }
 
-// An UnknownMessage is a line of a type or subtype that this version does not know. Raw has its
-// whole content.
+// An UnknownMessage is a line of a type or subtype that this version does not know. Raw has its whole content.
 type UnknownMessage struct{ MessageHeader }
 
 // DecodeMessage decodes one line of the CLI's output. It fails only if the line is not a JSON

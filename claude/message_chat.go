@@ -7,13 +7,12 @@ import (
 	"time"
 )
 
-// An AssistantMessage is one completed block of the model's answer. The blocks of one answer are
-// separate messages that share MessageID; StopReason and Usage are not final in them: take totals
-// from the [ResultMessage].
+// An AssistantMessage is one completed block of the model's answer. The blocks of one answer are separate messages that
+// share MessageID; StopReason and Usage are not final in them: take totals from the [ResultMessage].
 type AssistantMessage struct {
 	MessageHeader
-	// MessageID, Model, Content, StopReason and Usage are of the API's message. Model is
-	// "<synthetic>" for messages that the CLI made itself.
+	// MessageID, Model, Content, StopReason and Usage are of the API's message. Model is "<synthetic>" for messages that the
+	// CLI made itself.
 	MessageID    string
 	Model        string
 	Content      []Block
@@ -135,16 +134,14 @@ func (m *apiMessage) field(d *msgDecoder, key []byte) bool {
 	return true
 }
 
-// A UserMessage is something on the user's side of the conversation: most often the result of a
-// tool call, or a prompt that is replayed.
+// A UserMessage is on the user's side of the conversation: most often a tool call's result, or a replayed prompt.
 type UserMessage struct {
 	MessageHeader
 	// Content is what the model sees. A plain string becomes one [TextBlock].
 	Content []Block
 	// ParentToolUseID is the tool call that runs the subagent concerned, or empty.
 	ParentToolUseID string
-	// ToolUseResult is the tool's own account of its result; its shape depends on the tool, and
-	// on failure it is a string.
+	// ToolUseResult is the tool's own account of its result; its shape depends on the tool, and on failure it is a string.
 	ToolUseResult json.RawMessage
 	// ToolResultMeta is raw, one element for each result.
 	ToolResultMeta []json.RawMessage

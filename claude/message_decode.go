@@ -20,8 +20,7 @@ const (
 	maxScratch = 1 << 20
 )
 
-// A msgDecoder reads the fields of one message. All its methods consume one value; a value of
-// another type than expected counts as absent.
+// A msgDecoder reads the fields of one message. Each method consumes one value; one of an unexpected type counts as absent.
 type msgDecoder struct {
 	plainjson.Scanner
 	// shared collects the short strings of a message, so that they cost one allocation. A

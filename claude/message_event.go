@@ -127,8 +127,7 @@ type CommandLifecycle struct {
 // An AutocompactState is undocumented; Raw has its content.
 type AutocompactState struct{ MessageHeader }
 
-// A TranscriptMirror carries entries that the CLI adds to a transcript file. It is meant for a
-// session store, not for the application.
+// A TranscriptMirror carries entries that the CLI adds to a transcript file, for a session store, not the application.
 type TranscriptMirror struct {
 	MessageHeader
 	FilePath string
@@ -141,9 +140,8 @@ type KeepAlive struct {
 	StartupMark json.RawMessage
 }
 
-// A ControlFrame is a line of the control protocol: a control_request, control_response or
-// control_cancel_request. The client answers them itself; only programs that decode lines themselves
-// see them.
+// A ControlFrame is a line of the control protocol: a control_request, control_response or control_cancel_request. The
+// client answers them itself; only programs that decode lines themselves see them.
 type ControlFrame struct {
 	MessageHeader
 	// RequestID names the request, also in a response.

@@ -2,8 +2,7 @@
 
 package claude
 
-// A messageKind numbers the known pairs of type and subtype. Numbers are not stored anywhere that
-// outlives the process.
+// A messageKind numbers the known pairs of type and subtype. Numbers are not stored anywhere that outlives the process.
 type messageKind uint8
 
 const (

@@ -7,8 +7,7 @@ import (
 	"strings"
 )
 
-// A MalformedLine is a line of the CLI that starts like an object but is not JSON. It is delivered
-// as a message and does not end the run.
+// A MalformedLine is a line of the CLI that starts like an object but is not JSON. It does not end the run.
 type MalformedLine struct {
 	MessageHeader
 	// Err is a [ProtocolError].

@@ -118,8 +118,7 @@ type ElicitationComplete struct {
 	ElicitationID string
 }
 
-// A PermissionDenied reports that a tool call was refused without a question. Only the list in the
-// [ResultMessage] is complete.
+// A PermissionDenied reports a tool call refused without a question. Only the list in the [ResultMessage] is complete.
 type PermissionDenied struct {
 	MessageHeader
 	ToolName           string
@@ -148,8 +147,7 @@ type Informational struct {
 	PromptSubmitOutcome json.RawMessage
 }
 
-// A SessionWritesLost reports, when the CLI ends, that the disk was full and the transcript is not
-// complete.
+// A SessionWritesLost reports, when the CLI ends, that the disk was full and the transcript is not complete.
 type SessionWritesLost struct {
 	MessageHeader
 	ErrorCode            string // ENOSPC or EDQUOT

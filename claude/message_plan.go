@@ -13,10 +13,9 @@ import (
 	"github.com/drover-agents/drover/internal/plainjson"
 )
 
-// Most structs are read by reflection: a field has the key that is its name in snake case, for
-// example TaskID "task_id", and the key of a duration has its unit, for example RetryDelay
-// "retry_delay_ms". A struct that the CLI sends for every piece of an answer, or whose keys are not
-// all its own, is a fielder instead.
+// Most structs are read by reflection: a field has the key that is its name in snake case, for example TaskID "task_id", and
+// the key of a duration has its unit, for example RetryDelay "retry_delay_ms". A struct that the CLI sends for every piece
+// of an answer, or whose keys are not all its own, is a fielder instead.
 
 // otherKeys are the keys of fields that are named otherwise.
 var otherKeys = map[string]string{
@@ -32,7 +31,6 @@ var otherKeys = map[string]string{
 	"TranscriptMirror.FilePath":    "filePath",
 }
 
-// A messagePlan is how a struct type is read.
 type messagePlan struct {
 	fields map[string]plannedField
 	none   reflect.Value // an empty list of the type
@@ -68,7 +66,6 @@ func planOf(t reflect.Type) *messagePlan {
 	return p
 }
 
-// keyOf returns the key of a field of t.
 func keyOf(t reflect.Type, f reflect.StructField) string {
 	if key, ok := otherKeys[t.Name()+"."+f.Name]; ok {
 		return key
@@ -126,8 +123,7 @@ func (p *planned) field(d *msgDecoder, key []byte) bool {
 	return ok
 }
 
-// fill reads the next value into the struct that ptr points to if it is an object, and reports
-// whether it is.
+// fill reads the next value into the struct that ptr points to if it is an object, and reports whether it is.
 func (d *msgDecoder) fill(ptr any) bool {
 	if !d.Object() {
 		return false

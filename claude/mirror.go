@@ -11,7 +11,6 @@ import (
 	"github.com/drover-agents/drover/internal/ident"
 )
 
-// openMirror starts the copying of the transcript into Options.Store.
 func (c *Client) openMirror() error {
 	if c.opts.Store == nil {
 		return nil

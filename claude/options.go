@@ -11,9 +11,8 @@ import (
 	"github.com/drover-agents/drover/claude/transcript"
 )
 
-// Options configures a run of the CLI. The zero value is ready to use: it finds the CLI, inherits
-// the environment and starts a conversation with an empty system prompt and the CLI's own default
-// model, tools and permissions.
+// Options configures a run of the CLI. The zero value is ready to use: it finds the CLI, inherits the environment and starts
+// a conversation with an empty system prompt and the CLI's own default model, tools and permissions.
 //
 // Options are copied by [Connect] and [Query]; what they point to must not change until the client
 // is closed. In every slice nil means "not set" and an empty slice means "none".
@@ -35,16 +34,13 @@ type Options struct {
 	ClientApp string
 	// Spawner starts the process. Nil means a [HostSpawner].
 	Spawner Spawner
-	// User is the operating system user that the CLI runs as; it needs root. Empty means the
-	// caller's. It cannot be combined with Spawner.
+	// User is the operating system user of the CLI; it needs root. Empty means the caller's. It excludes a Spawner.
 	User string
-	// ExtraArgs are appended to the command line as they are, for flags that have no field here.
-	// A flag that a field already writes is refused.
+	// ExtraArgs are appended to the command line as they are, for flags without a field. One that a field writes is refused.
 	ExtraArgs []string
 	// MaxLineBytes is the longest line accepted from the CLI. Zero means 64 MiB.
 	MaxLineBytes int
-	// MaxBufferedBytes is how much of the unread messages is kept in memory; the rest waits in an
-	// unnamed temporary file. Zero means 16 MiB.
+	// MaxBufferedBytes of unread messages are kept in memory, the rest in an unnamed temporary file. Zero means 16 MiB.
 	MaxBufferedBytes int
 	// Stderr receives each line that the CLI writes to standard error, a long one in pieces of 64
 	// KiB. It should return soon: the CLI waits for it once the pipe is full. Nil discards the
@@ -74,8 +70,7 @@ type Options struct {
 	Effort Effort
 	// MaxTurns limits the model calls of one prompt. Zero means no limit.
 	MaxTurns int
-	// MaxBudgetUSD ends a run when it has cost more; it is checked after each model call. It must be
-	// above zero. Nil means no limit.
+	// MaxBudgetUSD ends a run that has cost more, checked after each model call. It must be above zero. Nil means no limit.
 	MaxBudgetUSD *float64
 	// TaskBudget is the token budget that the CLI announces to the model. Zero means none.
 	TaskBudget int
@@ -95,16 +90,13 @@ type Options struct {
 	Agents map[string]AgentDefinition
 	// Skills chooses the skills that are listed to the model. Nil means the CLI's default.
 	Skills *Skills
-	// Plugins are loaded from local directories. Without a Spawner they must exist: the CLI ignores a
-	// missing one without an error.
+	// Plugins are loaded from local directories. Without a Spawner they must exist: the CLI silently ignores missing ones.
 	Plugins []Plugin
-	// PluginsInInitialize hands plugins over in the handshake instead of on the command line. It
-	// needs CLI 2.1.261.
+	// PluginsInInitialize hands plugins over in the handshake instead of on the command line. It needs CLI 2.1.261.
 	PluginsInInitialize bool
 
-	// Tools are the built-in tools of the run; {"default"} means the CLI's default set. Nil means the
-	// CLI's default, empty means none. A tool that the CLI does not have is logged when the first turn
-	// begins.
+	// Tools are the built-in tools of the run; {"default"} means the CLI's default set. Nil means the CLI's default, empty
+	// means none. A tool that the CLI does not have is logged when the first turn begins.
 	Tools []string
 	// ToolAliases maps a tool name that the model may use to the tool that runs.
 	ToolAliases map[string]string
@@ -156,21 +148,18 @@ type Options struct {
 	ResumeDropsTurn *string
 	// NoPersistence keeps the transcript off the disk.
 	NoPersistence bool
-	// Store receives a copy of the transcript while it is written; Resume and Continue read from it. A
-	// resumed CLI runs in a temporary config directory with copies of its settings and of the login
-	// without the refresh token; Close removes it. A store that is a [transcript.Locker] lets one client
-	// at a time continue a conversation: Connect of another client returns [transcript.ErrInUse], unless
-	// it forks.
+	// Store receives a copy of the transcript while it is written; Resume and Continue read from it. A resumed CLI runs in a
+	// temporary config directory with copies of its settings and of the login without the refresh token; Close removes it. A
+	// store that is a [transcript.Locker] lets one client at a time continue a conversation: Connect of another client
+	// returns [transcript.ErrInUse], unless it forks.
 	Store transcript.Store
 	// StoreEager writes to Store at every frame instead of at each result.
 	StoreEager bool
 	// StoreLoadTimeout limits each read from Store on resume. Zero means 60 seconds.
 	StoreLoadTimeout time.Duration
-	// StoreDir is where the temporary config directory of a resumed CLI is made. Empty means
-	// [os.TempDir].
+	// StoreDir is where the temporary config directory of a resumed CLI is made. Empty means [os.TempDir].
 	StoreDir string
-	// Recorder receives the conversation as it happens, and the lines that the CLI adds to its
-	// transcript files. Nil means none.
+	// Recorder receives the conversation as it happens, and the lines of the CLI's transcript files. Nil means none.
 	Recorder Recorder
 	// Checkpointing keeps copies of edited files for [Client.RewindFiles].
 	Checkpointing bool
@@ -182,8 +171,7 @@ type Options struct {
 	PartialMessages bool
 	// HookEvents delivers messages about command hooks of the settings.
 	HookEvents bool
-	// ReplayUserMessages delivers each prompt again, as a [UserMessage] with IsReplay, when the CLI
-	// has taken it.
+	// ReplayUserMessages delivers each prompt again, as a [UserMessage] with IsReplay, when the CLI has taken it.
 	ReplayUserMessages bool
 	// ForwardSubagentText delivers the text and thinking of subagents too.
 	ForwardSubagentText bool
@@ -191,12 +179,10 @@ type Options struct {
 	PromptSuggestions bool
 	// ProgressSummaries delivers summaries of what background agents do.
 	ProgressSummaries bool
-	// VerbatimPrompts sends prompts without expanding @-mentions and slash commands. It needs CLI
-	// 2.1.248.
+	// VerbatimPrompts sends prompts without expanding @-mentions and slash commands. Needs CLI 2.1.248.
 	VerbatimPrompts bool
 
-	// Settings is settings JSON that overrides the CLI's own; SettingsFile is a file with such JSON. Only
-	// one of them can be given.
+	// Settings is settings JSON that overrides the CLI's own; SettingsFile is a file of it. Only one can be given.
 	Settings     json.RawMessage
 	SettingsFile string
 	// ManagedSettings are settings that no other source can override.
@@ -205,8 +191,7 @@ type Options struct {
 	// Connect asks the CLI whether it has taken all of it. As root, an enabled sandbox and the PID
 	// namespace of [HostSpawner] exclude each other; without a Spawner the sandbox is preferred.
 	Sandbox *Sandbox
-	// SettingSources are the settings files that the CLI reads: user, project, local. Nil means all,
-	// empty means none.
+	// SettingSources are the settings files that the CLI reads: user, project, local. Nil means all, empty means none.
 	SettingSources []string
 	// AddDirs are further directories that the tools may use.
 	AddDirs []string
@@ -258,8 +243,7 @@ type Thinking struct {
 	Disabled bool
 	// BudgetTokens is a fixed budget. Zero means adaptive thinking.
 	BudgetTokens int
-	// Display is how thinking is shown: "summarized", "omitted" or, with newer CLIs, "highlights".
-	// Empty means the CLI's default.
+	// Display of thinking is "summarized", "omitted" or, with newer CLIs, "highlights". Empty means the CLI's default.
 	Display string
 }
 
@@ -283,8 +267,7 @@ type SystemPrompt interface{ isSystemPrompt() }
 // [DynamicBoundary] separates the part worth caching from what follows.
 type TextPrompt struct {
 	Blocks []string
-	// Snapshot, if set, is whether the prompt is recorded with the session, so that a resume sends the
-	// recorded one.
+	// Snapshot, if set, is whether the prompt is recorded with the session, so that a resume sends the recorded one.
 	Snapshot *bool
 }
 

@@ -13,12 +13,10 @@ import (
 	"github.com/drover-agents/drover/internal/plainjson"
 )
 
-// CanUseTool decides about a tool call that the CLI's rules leave open. It is asked only then: not
-// for tools that a rule, the permission mode or a hook allows. There is no deadline; the context
-// ends when the CLI withdraws the question.
+// CanUseTool decides about a tool call that the CLI's rules leave open. It is asked only then: not for tools that a rule,
+// the permission mode or a hook allows. There is no deadline; the context ends when the CLI withdraws the question.
 //
-// An error, a panic, a nil result or a result that cannot be sent denies the call. The text of the
-// error stays in the log.
+// An error, a panic, a nil result or a result that cannot be sent denies the call. The text of the error stays in the log.
 //
 // ToolName may also be a name that is in no tool list, such as "SandboxNetworkAccess".
 type CanUseTool func(ctx context.Context, req *PermissionRequest) (PermissionResult, error)
@@ -46,8 +44,7 @@ type PermissionRequest struct {
 	Description             string            `json:"description"`
 	AgentID                 string            `json:"agent_id"` // set only inside a subagent
 	MCPServer               *PermissionServer `json:"mcp_server"`
-	// RequiresUserInteraction marks questions that only a person can answer, such as
-	// AskUserQuestion and ExitPlanMode.
+	// RequiresUserInteraction marks questions that only a person can answer, such as AskUserQuestion and ExitPlanMode.
 	RequiresUserInteraction bool `json:"requires_user_interaction"`
 	// Raw is the whole request.
 	Raw json.RawMessage `json:"-"`
@@ -95,8 +92,7 @@ type Allow struct {
 	// UpdatedInput is the input to run it with: a json.RawMessage or a value that marshals to an
 	// object. Nil means the input as asked.
 	UpdatedInput any
-	// UpdatedPermissions change the rules from now on; at most 4096, with at most 4096 rules or
-	// directories each.
+	// UpdatedPermissions change the rules from now on; at most 4096, with at most 4096 rules or directories each.
 	UpdatedPermissions []PermissionUpdate
 	// Classification is optional.
 	Classification DecisionClass
@@ -151,8 +147,7 @@ func (a Allow) MarshalJSON() ([]byte, error) {
 // MarshalJSON gives the form that a PermissionRequest hook answers with.
 func (d Deny) MarshalJSON() ([]byte, error) { return plainjson.Marshal(d.wire()) }
 
-// servePermission answers a can_use_tool request. It never panics and always returns a JSON
-// object; failures become a denial.
+// servePermission answers a can_use_tool request. It never panics and returns a JSON object; failures become a denial.
 func servePermission(ctx context.Context, log *slog.Logger, fn CanUseTool, req json.RawMessage) (answer json.RawMessage) {
 	var asked PermissionRequest
 	defer func() {
@@ -220,8 +215,7 @@ func resultWire(result PermissionResult) (permissionWire, error) {
 	return permissionWire{}, errors.New("the callback gave no result")
 }
 
-// checkInput refuses an updated input that is not an object: the CLI would deny the call with an
-// internal error.
+// checkInput refuses an updated input that is not an object: the CLI would deny the call with an internal error.
 func checkInput(input any) error {
 	if isNil(input) {
 		return nil

@@ -186,8 +186,7 @@ func shadowWarnings(mode PermissionMode, allowedTools []string, skillsAll bool) 
 	return warnings
 }
 
-// wholeTool returns the tool of an allow-list entry that covers all uses of it: "Read", "Read()"
-// or "Read(*)".
+// wholeTool returns the tool of an allow-list entry that covers all uses of it: "Read", "Read()" or "Read(*)".
 func wholeTool(entry string) (string, bool) {
 	tool := entry
 	for _, suffix := range []string{"()", "(*)"} {

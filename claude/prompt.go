@@ -20,8 +20,7 @@ type Prompt struct {
 	Content []Content
 	// UUID names the message; results and cancellations refer to it. Empty means a fresh one.
 	UUID string
-	// Priority is "now", "next" or "later" for a prompt sent while a turn runs. Empty means the
-	// CLI's default.
+	// Priority is "now", "next" or "later" for a prompt sent while a turn runs. Empty means the CLI's default.
 	Priority string
 	// NoTurn adds the message to the conversation without asking the model.
 	NoTurn bool
@@ -32,8 +31,7 @@ type Prompt struct {
 // Text is a prompt of plain text.
 func Text(text string) Prompt { return Prompt{Text: text} }
 
-// Content is a part of a [Prompt]: see [TextContent], [ImageContent], [DocumentContent] and
-// [RawContent].
+// Content is a part of a [Prompt]: see [TextContent], [ImageContent], [DocumentContent] and [RawContent].
 type Content struct {
 	block any
 	err   error
@@ -81,7 +79,6 @@ func base64Block(kind, mediaType string, data []byte) Content {
 	return Content{block: map[string]any{"type": kind, "source": source}}
 }
 
-// userLine is a prompt on the wire.
 type userLine struct {
 	Type            string      `json:"type"`
 	Message         userContent `json:"message"`

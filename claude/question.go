@@ -11,8 +11,8 @@ import (
 	"github.com/drover-agents/drover/internal/plainjson"
 )
 
-// AskUserQuestionTool is the tool with which the model asks the user. Its calls reach [CanUseTool],
-// which answers with [PermissionRequest.Answer].
+// AskUserQuestionTool lets the model ask the user. Its calls reach [CanUseTool]; [PermissionRequest.Answer] makes the
+// result.
 const AskUserQuestionTool = "AskUserQuestion"
 
 // A Question is one question of the model to the user.
@@ -30,8 +30,7 @@ type QuestionOption struct {
 	Preview     string `json:"preview"`
 }
 
-// Questions returns what the model asks, or an error if the request is not one of the
-// AskUserQuestion tool.
+// Questions returns what the model asks, or an error if the request is not one of the AskUserQuestion tool.
 func (r *PermissionRequest) Questions() ([]Question, error) {
 	if r.ToolName != AskUserQuestionTool {
 		return nil, fmt.Errorf("claude: the request is about %s, not %s", r.ToolName, AskUserQuestionTool)
@@ -45,9 +44,8 @@ func (r *PermissionRequest) Questions() ([]Question, error) {
 	return in.Questions, nil
 }
 
-// Answer makes the result that gives the user's answers to the model: for each question's text the
-// chosen labels, or free text. Every question needs an answer, and only questions with MultiSelect
-// take more than one.
+// Answer makes the result that gives the user's answers to the model: for each question's text the chosen labels, or free
+// text. Every question needs an answer, and only questions with MultiSelect take more than one.
 func (r *PermissionRequest) Answer(answers map[string][]string) (Allow, error) {
 	questions, err := r.Questions()
 	if err != nil {
@@ -69,7 +67,6 @@ func (r *PermissionRequest) Answer(answers map[string][]string) (Allow, error) {
 	return answeredInput(r.Input, joined)
 }
 
-// answeredInput is the tool's input with the answers added.
 func answeredInput(input json.RawMessage, answers map[string]string) (Allow, error) {
 	var members map[string]json.RawMessage
 	if err := json.Unmarshal(input, &members); err != nil {

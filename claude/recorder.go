@@ -24,7 +24,6 @@ type Recorder interface {
 	End()
 }
 
-// noRecorder is the Recorder of options that have none.
 type noRecorder struct{}
 
 func (noRecorder) Start(string, bool)               {}

@@ -75,8 +75,7 @@ func (m *ResultMessage) errWithout(secrets noSecrets) error {
 // internalDiagnostic begins texts that the CLI writes for its own developers.
 const internalDiagnostic = "[ede_diagnostic]"
 
-// Text returns the cause as text for people: the errors, else the result, else the subtype, else the
-// HTTP status.
+// Text returns the cause as text for people: the errors, else the result, else the subtype, else the HTTP status.
 func (e *ResultError) Text() string {
 	var lines []string
 	for _, s := range e.Errors {
@@ -150,8 +149,7 @@ func (e *ResultError) Is(target error) bool {
 	return false
 }
 
-// Statuses of the API. They are not taken from net/http, which would be linked into every program for
-// them alone and take 4 MB of its memory.
+// Statuses of the API, not from net/http, which for them alone would be linked into every program and take 4 MB of memory.
 const (
 	statusUnauthorized    = 401
 	statusForbidden       = 403
@@ -185,9 +183,8 @@ func (e *ResultError) IsLogin() bool {
 	return e.APIErrorStatus == 0 && strings.HasPrefix(e.Result, "Not logged in")
 }
 
-// Retryable reports whether the same prompt may succeed later without any change: the API was
-// overloaded, limited the rate, had an error of its own, or could not be reached. The CLI has
-// already repeated the request several times by then.
+// Retryable reports whether the same prompt may succeed later without any change: the API was overloaded, limited the rate,
+// had an error of its own, or could not be reached. The CLI has already repeated the request several times by then.
 func (e *ResultError) Retryable() bool {
 	switch {
 	case e.StartupFailureReason != "":

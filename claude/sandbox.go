@@ -8,9 +8,8 @@ import (
 	"github.com/drover-agents/drover/internal/plainjson"
 )
 
-// Sandbox configures the CLI's own sandbox, which confines the Bash tool alone: file tools such as
-// Write ignore it. A nil pointer or list leaves the CLI's settings as they are, so that false and
-// the empty list can be set too.
+// Sandbox configures the CLI's own sandbox, which confines the Bash tool alone: file tools such as Write ignore it. A nil
+// pointer or list leaves the CLI's settings as they are, so that false and the empty list can be set too.
 //
 // With permission mode "bypassPermissions" the model can leave the sandbox, unless
 // AllowUnsandboxedCommands is false and Network.StrictAllowlist is true.
@@ -75,8 +74,7 @@ type SandboxFilesystem struct {
 	Disabled *bool `json:"disabled,omitzero"`
 }
 
-// SandboxCredentials hides secrets from sandboxed commands, which otherwise see the whole
-// environment of the CLI, its API key included.
+// SandboxCredentials hides secrets from sandboxed commands, which else see all of the CLI's environment with its API key.
 type SandboxCredentials struct {
 	Files                []SandboxSecret `json:"files,omitzero"`
 	EnvVars              []SandboxSecret `json:"envVars,omitzero"`
@@ -99,7 +97,6 @@ type SandboxRipgrep struct {
 	Args    []string `json:"args,omitzero"`
 }
 
-// object returns the sandbox as the JSON object of the settings.
 func (s *Sandbox) object() (map[string]any, error) {
 	b, err := plainjson.Marshal(s)
 	if err != nil {

@@ -9,8 +9,7 @@ import (
 	"fmt"
 )
 
-// leftUnanswered are requests for hosts of another kind. An error answer would end them for those
-// hosts too.
+// leftUnanswered are requests for hosts of another kind. An error answer would end them for those hosts too.
 var leftUnanswered = map[string]bool{
 	"remote_tool_call": true, "remote_plumbing_call": true, "remote_tools_probe": true, "remote_tools_reannounce": true,
 }
@@ -70,8 +69,7 @@ func (c *Client) prepareHook(ctx context.Context, r cliRequest) service {
 	}
 }
 
-// unknownHook is used for an unknown hook, so that the call gets the safe answer of its event: the CLI
-// takes an error for no decision.
+// unknownHook gives the call of an unknown hook the safe answer of its event: the CLI takes an error for no decision.
 func unknownHook(id string, input json.RawMessage, err error) *Hook {
 	var head struct {
 		Event HookEvent `json:"hook_event_name"`

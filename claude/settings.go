@@ -66,8 +66,7 @@ func mergeSandbox(theirs, ours map[string]any) map[string]any {
 	return merged
 }
 
-// united are the lists in which both sides' entries count; replaced are the objects that make
-// sense only as a whole.
+// united are the lists in which both sides' entries count; replaced are the objects that make sense only as a whole.
 var (
 	united   = []string{"filesystem.denyRead", "filesystem.denyWrite", "network.deniedDomains", "credentials.files", "credentials.envVars"}
 	replaced = []string{"ripgrep", "network.tlsTerminate"}
@@ -120,8 +119,7 @@ func dropSwitches(from, other map[string]any) {
 	}
 }
 
-// restricts reports whether one of the keys is set in the section. A list of what is allowed
-// restricts even when it is empty.
+// restricts reports whether one of the keys is set in the section. An empty list of what is allowed restricts too.
 func restricts(sandbox map[string]any, section string, keys ...string) bool {
 	object, _ := sandbox[section].(map[string]any)
 	return slices.ContainsFunc(keys, func(key string) bool {
@@ -135,8 +133,7 @@ func restricts(sandbox map[string]any, section string, keys ...string) bool {
 	})
 }
 
-// validateSkillName refuses names that would mean something else in the CLI's list of allowed
-// tools, into which they are written as Skill(name).
+// validateSkillName refuses names with another meaning in the CLI's list of allowed tools, where they are Skill(name).
 func validateSkillName(name string) error {
 	reason := ""
 	switch {

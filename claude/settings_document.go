@@ -73,8 +73,7 @@ func (d *SettingsDocument) withSandbox(raw json.RawMessage) (json.RawMessage, er
 	return plainjson.Marshal(all)
 }
 
-// DecodeSettings reads a settings file. A value of an unexpected type is left out, as in the CLI; a
-// text that is not a JSON object is an error.
+// DecodeSettings reads a settings file. It must be a JSON object; like the CLI it leaves out values of an unexpected type.
 func DecodeSettings(data []byte) (*SettingsDocument, error) {
 	parts := make(map[string]json.RawMessage)
 	if err := json.Unmarshal(data, &parts); err != nil {

@@ -21,11 +21,10 @@ const (
 // ErrStillRunning is returned by Close when the spawner could not end the process.
 var ErrStillRunning = advice.Wrap(errors.New("claude: the CLI could not be ended"), "end it by hand; if the spawner is your own, make its Kill and Wait work")
 
-// Close ends the conversation and its process. It interrupts the running turn and asks the CLI to end,
-// then sends SIGTERM, then kills it with all processes it has started. Close returns when the process
-// is reaped and the callbacks have returned: usually in 0.1 seconds, at most in about 15. It may be
-// called repeatedly and from any goroutine; all calls wait for the end. Called by a hook or tool, it
-// waits for that callback until its limit.
+// Close ends the conversation and its process. It interrupts the running turn and asks the CLI to end, then sends SIGTERM,
+// then kills it with all processes it has started. Close returns when the process is reaped and the callbacks have returned:
+// usually in 0.1 seconds, at most in about 15. It may be called repeatedly and from any goroutine; all calls wait for the
+// end. Called by a hook or tool, it waits for that callback until its limit.
 func (c *Client) Close() error {
 	c.closeOnce.Do(func() {
 		c.closeErr = c.stop()
@@ -98,7 +97,6 @@ func (c *Client) closeServers() error {
 	return c.mux.close(ctx)
 }
 
-// cleanUp ends what surrounds the process.
 func (c *Client) cleanUp() error {
 	var errs []error
 	if c.mirror != nil {

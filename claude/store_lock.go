@@ -12,10 +12,9 @@ import (
 	"github.com/drover-agents/drover/claude/transcript"
 )
 
-// A lockedStore is Options.Store with the lock of the session that the CLI is in, if the store is a
-// [transcript.Locker]. A CLI can begin another session, as after /clear: its first line takes the lock of that one,
-// and the lock of the session before is released at the end of the turn. Lines that the CLI adds to it later
-// need no lock: they belong to no turn.
+// A lockedStore is Options.Store with the lock of the session that the CLI is in, if the store is a [transcript.Locker]. A
+// CLI can begin another session, as after /clear: its first line takes the lock of that one, and the lock of the session
+// before is released at the end of the turn. Lines that the CLI adds to it later need no lock: they belong to no turn.
 type lockedStore struct {
 	transcript.Store
 	mu      sync.Mutex

@@ -27,8 +27,7 @@ func QueryStream(ctx context.Context, prompts iter.Seq2[Prompt, error], opts *Op
 	}
 }
 
-// streamEnd is how a stream of prompts ended. It passes through the queue of messages, which gives it
-// its position among them, and is never delivered.
+// streamEnd is how a stream of prompts ended. It has its position in the queue of messages and is never delivered.
 type streamEnd struct {
 	internalMessage
 	last int // number of the last prompt; 0 before the first

@@ -86,8 +86,7 @@ type laterOption struct {
 	since  string // the first version known to have it
 }
 
-// ignoredByOld are the options that the oldest tested CLI silently ignores. Flags are not among them:
-// it refuses unknown flags itself.
+// ignoredByOld are the options that the oldest tested CLI silently ignores. It refuses unknown flags itself.
 func (o *Options) ignoredByOld() []laterOption {
 	later := []laterOption{
 		{"VerbatimPrompts", o.VerbatimPrompts, verbatimSince},
@@ -165,8 +164,7 @@ var refusedFlag = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`error: (?:unknown option '|option '(?:-\w, )?)(-[^\s'=]+)`)
 })
 
-// startError names the option that ended a CLI that refused its command line; other errors stay as
-// they are.
+// startError names the option that ended a CLI that refused its command line; other errors stay as they are.
 func (o *Options) startError(err error) error {
 	ended, ok := errors.AsType[*ProcessError](err)
 	if !ok {
@@ -213,8 +211,7 @@ func (c *Client) checkSandbox(ctx context.Context) error {
 	return nil
 }
 
-// lostKey is the path of a key of want that got lacks, or empty. Values may differ: other settings
-// can be stricter.
+// lostKey is the path of a key of want that got lacks, or empty. Values may differ: other settings can be stricter.
 func lostKey(path string, want, got map[string]any) string {
 	if got == nil {
 		return path

@@ -9,11 +9,10 @@ import (
 
 // A turnTracker decides when a turn is over.
 //
-// A result alone does not end it: with background agents a second turn and its result follow without
-// a prompt. A CLI that reports its session state sends "idle" when it will do no more by itself; after
-// a result that is the end. An older CLI reports no state; there the end is a result while no
-// background agent or workflow is known to run. Shells and monitors do not count, since they may never
-// end. A ceiling after the last result covers lost messages.
+// A result alone does not end it: with background agents a second turn and its result follow without a prompt. A CLI that
+// reports its session state sends "idle" when it will do no more by itself; after a result that is the end. An older CLI
+// reports no state; there the end is a result while no background agent or workflow is known to run. Shells and monitors do
+// not count, since they may never end. A ceiling after the last result covers lost messages.
 type turnTracker struct {
 	ceiling time.Duration
 	// ended is called, without the lock, when a turn is over; upTo is the number of the newest
@@ -64,15 +63,14 @@ func (t *turnTracker) isQuiet(empty bool) bool {
 	return true
 }
 
-// isOpen reports whether a turn is under way.
 func (t *turnTracker) isOpen() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.open
 }
 
-// resting returns a channel that is closed when the open turn has a result or ends; nil if no
-// turn is open or it has its result already.
+// resting returns a channel that is closed when the open turn has a result or ends; nil if no turn is open or it has its
+// result already.
 func (t *turnTracker) resting() <-chan struct{} {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -85,8 +83,7 @@ func (t *turnTracker) resting() <-chan struct{} {
 	return t.rest
 }
 
-// activity notes a message that only a running turn produces: the turn goes on, or a new one has begun
-// without a prompt.
+// activity notes a message that only a running turn produces: the turn goes on, or a new one has begun without a prompt.
 func (t *turnTracker) activity() {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -36,7 +36,6 @@ type TurnEnd struct {
 	secrets noSecrets
 }
 
-// turnMark is a TurnEnd in the queue.
 type turnMark struct {
 	UpTo   int  `json:"up_to"`
 	Forced bool `json:"forced"`
@@ -53,9 +52,8 @@ func (c *conn) turnEnded(upTo int, forced bool) {
 	c.push(tagTurnEnd, text)
 }
 
-// Err is nil if the turn has an answer that is not an error result. With Options.OutputSchema an answer
-// without a structured value is [ErrStructuredOutput]. A turn in which a line could not be read, and no
-// result came, is a [ProtocolError].
+// Err is nil if the turn has an answer that is not an error result. With Options.OutputSchema an answer without a structured
+// value is [ErrStructuredOutput]. A turn in which a line could not be read, and no result came, is a [ProtocolError].
 func (e *TurnEnd) Err() error {
 	switch {
 	case e.torn != nil:

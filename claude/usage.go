@@ -145,7 +145,6 @@ func (u ModelUsage) add(v ModelUsage) ModelUsage {
 	return u
 }
 
-// counts reports whether anything was counted.
 func (u ModelUsage) counts() bool {
 	return u.InputTokens != 0 || u.OutputTokens != 0 || u.CacheReadInputTokens != 0 ||
 		u.CacheCreationInputTokens != 0 || u.WebSearchRequests != 0 || u.CostUSD != 0

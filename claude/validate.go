@@ -20,8 +20,7 @@ import (
 	"github.com/drover-agents/drover/internal/safetext"
 )
 
-// Validate returns all faults of the options, before a process is started. The error joins one
-// [OptionError] for each fault.
+// Validate returns all faults of the options, before a process is started. The error joins one [OptionError] for each fault.
 func (o *Options) Validate() error {
 	v := &validator{}
 	v.process(o)
@@ -37,7 +36,6 @@ func (o *Options) Validate() error {
 
 type validator struct{ errs []error }
 
-// refuse adds a fault if bad holds.
 func (v *validator) refuse(bad bool, option, reason string, args ...any) {
 	if bad {
 		v.errs = append(v.errs, &OptionError{Option: option, Reason: fmt.Sprintf(reason, args...)})
@@ -206,8 +204,7 @@ func (v *validator) tools(option string, names []string) {
 	}
 }
 
-// outsideParentheses reports whether s has c as a separator: not within a rule such as
-// "Bash(git log, git diff)".
+// outsideParentheses reports whether s has c as a separator: not within a rule such as "Bash(git log, git diff)".
 func outsideParentheses(s string, c rune) bool {
 	depth := 0
 	for _, r := range s {

@@ -24,7 +24,6 @@ type lineWriter struct {
 	moved   chan struct{} // closed when written or err changes; nil if no sender waits
 }
 
-// errInputClosed is the error of a write after the CLI's input was closed by us.
 var errInputClosed = errors.New("claude: the CLI's input is closed")
 
 // send writes line and waits until the operating system has it, the context ends, or the writer
@@ -126,8 +125,7 @@ func (w *lineWriter) await(ctx context.Context, number uint64) error {
 	}
 }
 
-// close refuses further lines with reason and closes the CLI's input. A write that is blocked
-// because the CLI does not read is broken off.
+// close refuses further lines with reason and closes the CLI's input. It breaks off a write that the CLI does not read.
 func (w *lineWriter) close(reason error) error {
 	w.mu.Lock()
 	already := w.err != nil

@@ -2,9 +2,8 @@
 
 // Package telemetry turns the events of a run into OpenTelemetry spans and metrics.
 //
-// It uses the API of OpenTelemetry alone: the program chooses the SDK and the exporter,
-// by the providers in [Options]. Names are those of the GenAI semantic conventions where these have one, and
-// begin with drover. where they do not.
+// It uses the API of OpenTelemetry alone: the program chooses the SDK and the exporter, by the providers in [Options]. Names
+// are those of the GenAI semantic conventions where these have one, and begin with drover. where they do not.
 //
 //	invoke_agent review          the run, below the caller's span
 //	  turn                       one message of the user, and what the agent did about it

@@ -82,7 +82,6 @@ func chatFailure(c modelCall) string {
 	return "incomplete"
 }
 
-// counted adds a model call to the metrics.
 func (r *Run) counted(c modelCall, failure string) {
 	model := attribute.String(keyRequestModel, c.Model)
 	r.took(opChat, c.duration(), failure, model)

@@ -50,8 +50,7 @@ type End struct {
 	Turns     int
 	// Structured is true if a typed answer was asked for.
 	Structured bool
-	// Err is why the run failed, or nil; ErrorType is what kind of failure that is, in a word, and Stage how
-	// far it came.
+	// Err is why the run failed, or nil; ErrorType is what kind of failure that is, in a word, and Stage how far it came.
 	Err              error
 	ErrorType, Stage string
 }
@@ -77,7 +76,6 @@ func (o *Options) tracer() trace.Tracer {
 	return o.TracerProvider.Tracer(scope)
 }
 
-// meters are the instruments of the metrics.
 type meters struct {
 	tokens, duration metric.Float64Histogram
 	tools            metric.Int64Counter

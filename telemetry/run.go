@@ -157,7 +157,6 @@ func failure(e End) string {
 	return cmp.Or(e.ErrorType, "error")
 }
 
-// took records how long an operation took.
 func (r *Run) took(operation string, d time.Duration, failure string, more ...attribute.KeyValue) {
 	attrs := append([]attribute.KeyValue{attribute.String(keyOperation, operation), attribute.String(keyProvider, r.start.Agent)}, more...)
 	r.meters.duration.Record(r.ctx, d.Seconds(), metric.WithAttributes(given(attrs, keyErrorType, failure)...))

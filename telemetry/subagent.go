@@ -13,8 +13,7 @@ import (
 	"github.com/drover-agents/drover/event"
 )
 
-// An agentSpan is the span of a subagent. The end of one in the background is not reported, so its span
-// ends with its last event.
+// An agentSpan is the span of a subagent. The end of a background one is not reported: its span ends with its last event.
 type agentSpan struct {
 	ctx  context.Context
 	id   string
@@ -29,7 +28,6 @@ func (a *agentSpan) seenAt(at time.Time) context.Context {
 	return a.ctx
 }
 
-// noteSubagent notes the subagent of an event.
 func (r *Run) noteSubagent(ev event.Event) {
 	if ev.ParentToolUseID == "" {
 		return

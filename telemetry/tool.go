@@ -14,14 +14,12 @@ import (
 	"github.com/drover-agents/drover/event"
 )
 
-// A toolSpan is the span of a call that is under way.
 type toolSpan struct {
 	ctx   context.Context
 	call  event.ToolCall
 	began time.Time
 }
 
-// called begins the span of a tool call.
 func (r *Run) called(ev event.Event, c event.ToolCall) {
 	attrs := []attribute.KeyValue{
 		attribute.String(keyOperation, opExecuteTool), attribute.String(keyToolName, c.Name),
@@ -45,7 +43,6 @@ func (r *Run) within(ev event.Event) context.Context {
 	return r.turn
 }
 
-// returned ends the span of a tool call.
 func (r *Run) returned(ev event.Event, result event.ToolResult) {
 	t := r.calls[result.ID]
 	if t == nil {
@@ -71,7 +68,6 @@ func failureText(result event.ToolResult) string {
 	return string(result.Status)
 }
 
-// ended ends a span, and counts the call.
 func (r *Run) ended(t *toolSpan, at time.Time, status event.ToolStatus, failure string) {
 	trace.SpanFromContext(t.ctx).End(trace.WithTimestamp(at))
 	delete(r.calls, t.call.ID)

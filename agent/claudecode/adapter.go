@@ -30,14 +30,12 @@ type Adapter struct {
 
 var _ agent.Opener = (*Adapter)(nil)
 
-// New makes an adapter. base has what every run shares: the CLI, its environment, MCP servers,
-// subagents, settings, hooks; requests are laid over it. Nil means the zero options. The CLI is
-// not looked up before Ready or Run.
+// New makes an adapter. base has what every run shares: the CLI, its environment, MCP servers, subagents, settings, hooks;
+// requests are laid over it. Nil means the zero options. The CLI is not looked up before Ready or Run.
 //
-// Each run is in a cell of its own; see [isolation.Isolation] for what that means, and [Adapter.In] for
-// another isolation than the default. The cell finds the endpoint and the credential of model calls in the
-// environment that base describes, and keeps both outside. Conversations are kept by the adapter, in
-// memory, unless base has a Store.
+// Each run is in a cell of its own; see [isolation.Isolation] for what that means, and [Adapter.In] for another isolation
+// than the default. The cell finds the endpoint and the credential of model calls in the environment that base describes,
+// and keeps both outside. Conversations are kept by the adapter, in memory, unless base has a Store.
 //
 // A field that the request leaves empty has the value of base, or else the CLI's own default, its own system
 // prompt included. ForwardSubagentText is always set. The Transcript of a request replaces a Recorder.
@@ -46,7 +44,6 @@ func New(base *claude.Options) *Adapter {
 	return &Adapter{base: orZero(base), kept: newConversations(conversationBytes)}
 }
 
-// orZero is what a pointer points to, or the zero value.
 func orZero[T any](pointer *T) (value T) {
 	if pointer != nil {
 		value = *pointer
@@ -66,10 +63,9 @@ func (*Adapter) Catalogue() *tool.Catalogue { return catalogue.Tools() }
 // anything is started; a CLI that is missing or too old ([agent.ErrUnavailable]); a CLI that does not
 // start. Whatever breaks later is an [event.Error] before the done event.
 //
-// The request's host is bound to the hook that the CLI calls before every tool call: a [gate.Engine], and a
-// type that embeds one, as [BindGate] does. As root, outside of a sandbox, the CLI refuses the mode
-// bypassPermissions; with a host it is then run in the default mode, where what the host allows runs all
-// the same.
+// The request's host is bound to the hook that the CLI calls before every tool call: a [gate.Engine], and a type that embeds
+// one, as [BindGate] does. As root, outside of a sandbox, the CLI refuses the mode bypassPermissions; with a host it is then
+// run in the default mode, where what the host allows runs all the same.
 //
 // With a workspace every call that may change files is a transaction there. Calls that have not come to
 // their end when the run is over are rolled back after the done event; see [workspace.Workspace.Restored].
@@ -88,7 +84,6 @@ func (a *Adapter) Run(ctx context.Context, req agent.Request) iter.Seq2[event.Ev
 	}
 }
 
-// engage is a run for one prompt.
 func (a *Adapter) engage(ctx context.Context, req agent.Request) (*run, error) {
 	if err := checkPrompt(req.Prompt); err != nil {
 		return nil, err
@@ -112,8 +107,7 @@ func (a *Adapter) prepared(ctx context.Context, req agent.Request) (*run, error)
 // has what [Adapter.Run] promises: an init, and one done event, with the usage of this prompt alone. The limits
 // of the request are for all prompts together.
 //
-// The conversation is an [agent.Resetter]. With a workspace, the agent's calls are part of the transaction that
-// ctx belongs to.
+// The conversation is an [agent.Resetter]. With a workspace, the agent's calls are part of ctx's transaction.
 func (a *Adapter) Open(ctx context.Context, req agent.Request) (agent.Conversation, error) {
 	r, err := a.prepared(ctx, req)
 	if r == nil && err == nil {

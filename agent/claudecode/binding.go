@@ -13,7 +13,6 @@ import (
 
 var errNoHost = advice.Wrap(errors.New("claudecode: the request has Permissions, but no Host that enforces them"), "run it with an agent.Runner, which makes one, or set Request.Host to a gate.Engine")
 
-// bind puts the host of a request into the options of its run.
 func bind(o *claude.Options, req agent.Request) error {
 	switch host := req.Host.(type) {
 	case nil:

@@ -53,12 +53,10 @@ func (l serverTools) each(f func(name string) bool) bool {
 	return false
 }
 
-// has reports whether the list has a tool.
 func (l serverTools) has(full string) bool {
 	return l.each(func(name string) bool { return full == name || strings.HasPrefix(full, name+"__") })
 }
 
-// hasServer reports whether the list has any tool of a server.
 func (l serverTools) hasServer(key string) bool {
 	server := tool.NewMCPName(key, "").String()
 	return l.each(func(name string) bool { return name == server || strings.HasPrefix(name, server+"__") })

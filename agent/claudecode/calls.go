@@ -18,7 +18,6 @@ import (
 	"github.com/drover-agents/drover/tool"
 )
 
-// newLedger is the ledger of the calls of a run, and what ends the run there.
 func newLedger(ctx context.Context, o *claude.Options, req agent.Request, h *hooked, emit func(event.Payload)) (l *agent.Ledger, end func()) {
 	opts := agent.LedgerOptions{
 		Host: req.Host, Dir: o.Dir, Catalogue: catalogue.Tools(), Logger: o.Logger,
@@ -98,8 +97,7 @@ func bindCalls(o *claude.Options, req agent.Request, l *agent.Ledger) error {
 	return nil
 }
 
-// endOfCalls passes the results of calls to the ledger. No hook reports the end of a call that the CLI itself refused,
-// or that was interrupted.
+// endOfCalls passes results to the ledger: no hook reports the end of a call that the CLI refused or that was interrupted.
 func endOfCalls(l *agent.Ledger, m claude.Message) {
 	user, ok := m.(*claude.UserMessage)
 	if !ok {
@@ -147,7 +145,6 @@ func askLedger(l *agent.Ledger, h claude.Hook, number int, returns bool) claude.
 	}
 }
 
-// opinionOf is the answer of a hook about a call.
 func opinionOf(out claude.HookOutput) agent.Opinion {
 	answer, ok := out.(*claude.PreToolUseOutput)
 	if !ok || answer == nil || answer.Async { // it leaves the call to others
@@ -216,7 +213,6 @@ func askPermission(l *agent.Ledger, ask claude.CanUseTool) claude.CanUseTool {
 
 type handleFunc = func(ctx context.Context, msg json.RawMessage) (json.RawMessage, error)
 
-// throughLedger is a server of this program whose calls go through the ledger.
 func throughLedger(l *agent.Ledger, name string, s *claude.MCPInProcess) *claude.MCPInProcess {
 	own := &claude.MCPInProcess{Attach: s.Attach, Manifest: s.Manifest, Timeout: s.Timeout, Tools: s.Tools}
 	if s.Handle != nil {
@@ -286,8 +282,7 @@ func encoded(v any) json.RawMessage {
 // toolUseID is the field of a call's _meta in which the CLI sends the id of the tool use.
 const toolUseID = "claudecode/toolUseId"
 
-// plainFields are the fields of an object. A field whose name differs from a known one only in case is an error:
-// readers must not disagree about the message.
+// plainFields are an object's fields. A name that differs from a known one only in case is an error: readers must agree.
 func plainFields(object json.RawMessage, known ...string) (map[string]json.RawMessage, error) {
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(object, &fields); err != nil {
@@ -303,7 +298,6 @@ func plainFields(object json.RawMessage, known ...string) (map[string]json.RawMe
 	return fields, nil
 }
 
-// refusedCall is the answer to a call that does not run.
 func refusedCall(id json.RawMessage, why error) (json.RawMessage, error) {
 	return json.Marshal(map[string]any{
 		"jsonrpc": "2.0", "id": id,

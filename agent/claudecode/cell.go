@@ -151,7 +151,6 @@ func (e *ending) limit(err error) {
 // run, as a gateway.Usage. The event's usage has the same tokens and cost.
 const GatewayUsage = "gatewayUsage"
 
-// describe adds something to the metadata of the done event.
 func (e *ending) describe(key string, value any) {
 	raw, err := json.Marshal(value)
 	if err != nil {

@@ -15,17 +15,15 @@ import (
 // CLI's count of the run and the gateway's do not agree. The usage of the event is the gateway's then.
 const UsageDiffers = "usageDiffers"
 
-// A UsageDifference has the two counts of a run that do not agree. In tokens: the CLI reports less than the
-// answers that came to their end, as when a command in the cell called the model by itself; or more than all
-// that has passed the gateway; or the agent went away from a call, whose cost only the gateway knows. Another answer
-// that was cut may be in the CLI's count or not, and is not a difference. In dollars: the tokens agree, all models
-// have a price, and the costs are more than one in a hundred apart. A run of which the CLI's own count is
-// partial, or missing, is not compared.
+// A UsageDifference has the two counts of a run that do not agree. In tokens: the CLI reports less than the answers that
+// came to their end, as when a command in the cell called the model by itself; or more than all that has passed the gateway;
+// or the agent went away from a call, whose cost only the gateway knows. Another answer that was cut may be in the CLI's
+// count or not, and is not a difference. In dollars: the tokens agree, all models have a price, and the costs are more than
+// one in a hundred apart. A run of which the CLI's own count is partial, or missing, is not compared.
 type UsageDifference struct {
 	// CLI is the count of the CLI.
 	CLI Tokens `json:"cli"`
-	// Gateway is all that the gateway has counted, and Whole the part of it in answers that came to their
-	// end.
+	// Gateway is all that the gateway has counted, and Whole the part of it in answers that came to their end.
 	Gateway Tokens `json:"gateway"`
 	Whole   Tokens `json:"whole"`
 	// Aborted is the part of calls that the agent did not wait for.
@@ -77,7 +75,6 @@ func (e *ending) meter(counted gateway.Usage, whole, aborted Tokens, comparable 
 // costTolerance is how far two costs of the same tokens may be apart: the lists of prices are two.
 const costTolerance = 0.01
 
-// recordsOf are the shares of the models.
 func recordsOf(counted gateway.Usage) []event.TokenRecord {
 	var records []event.TokenRecord
 	for _, name := range slices.Sorted(maps.Keys(counted.ByModel)) {
@@ -108,7 +105,6 @@ func (t Tokens) since(before Tokens) Tokens {
 	return Tokens{max(0, t.Input-before.Input), max(0, t.Output-before.Output)}
 }
 
-// usageSince is what the gateway has counted after an earlier count.
 func usageSince(now, before gateway.Usage) gateway.Usage {
 	return gateway.Usage{
 		Total:   countSince(now.Total, before.Total),

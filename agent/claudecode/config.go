@@ -39,8 +39,7 @@ type Config struct {
 	// Isolation is how the CLI is isolated from the machine. Nil means the default one. To run without isolation, set
 	// [isolation.Isolation.Weakest] to [isolation.LevelHost].
 	Isolation *isolation.Isolation
-	// ShowStderr also writes the CLI's standard error to that of this program. Its end is part of errors
-	// either way.
+	// ShowStderr also writes the CLI's standard error to that of this program. Its end is part of errors either way.
 	ShowStderr bool
 	// Betas are beta features of the API.
 	Betas []string
@@ -85,7 +84,6 @@ func FromConfig(c Config) (*Adapter, error) {
 	return a, nil
 }
 
-// A build makes an adapter of a configuration.
 type build struct {
 	config    Config
 	base      claude.Options
@@ -93,7 +91,6 @@ type build struct {
 	errs      []error
 }
 
-// refuse adds what is wrong with a field.
 func (b *build) refuse(field string, err error) {
 	b.errs = append(b.errs, fmt.Errorf("claudecode: Config.%s: %w", field, err))
 }
@@ -125,7 +122,6 @@ func (b *build) client() {
 	}
 }
 
-// sources sets the settings files that are read.
 func (b *build) sources() {
 	named := b.config.SettingSources
 	for _, source := range named {
@@ -183,7 +179,6 @@ func (b *build) isolate() {
 	}
 }
 
-// errOutputEnds is why ContinueAfterOutput is refused.
 var errOutputEnds = advice.Wrap(errors.New("the CLI ends the turn with the structured answer, and ignores hooks that say otherwise"), "leave it out; to have an answer refused before it counts, use drover.Options.Completion or agent.Hooks.Answering")
 
 // refused reports fields that the CLI cannot honour, those of the model together.
@@ -214,8 +209,7 @@ func words[T ~string](list []T) string {
 	return strings.Join(plain, ", ")
 }
 
-// withDefaults returns a request with the limit in dollars of Base, if it has none, and without a transcript that the configuration
-// switches off.
+// withDefaults returns a request with Base's limit in dollars, if it has none, without a transcript that is switched off.
 func (a *Adapter) withDefaults(req agent.Request) agent.Request {
 	if own := orZero(req.Budget); own.MaxCostUSD == 0 && a.base.MaxBudgetUSD != nil {
 		own.MaxCostUSD = *a.base.MaxBudgetUSD

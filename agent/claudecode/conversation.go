@@ -10,8 +10,7 @@ import (
 	"github.com/drover-agents/drover/claude"
 )
 
-// A conversation is a connected CLI, on goroutines of its own: a reader that stops must not wait for a CLI that
-// does not answer.
+// A conversation is a connected CLI on its own goroutines: a reader that stops must not wait for a CLI that does not answer.
 type conversation struct {
 	started chan struct{}  // closed when the CLI has started, or could not
 	refused error          // why it could not
@@ -66,8 +65,7 @@ func (c *conversation) run(starting context.Context, r *run) {
 	}
 }
 
-// passOn passes on the messages of the CLI. If it did not take a prompt, the messages may have the reason, and the
-// error comes last.
+// passOn passes on the CLI's messages. If it did not take a prompt, they may have the reason, and the error comes last.
 func (c *conversation) passOn(client *claude.Client, r *run) {
 	for m, err := range client.Messages() {
 		if err != nil && c.unsent.Load() != nil {
@@ -106,7 +104,6 @@ func (c *conversation) deliver(s cliOutput) bool {
 	}
 }
 
-// isUp reports whether the CLI has started.
 func (c *conversation) isUp() bool {
 	select {
 	case <-c.started:

@@ -12,14 +12,12 @@ import (
 	"github.com/drover-agents/drover/claude/transcript"
 )
 
-// conversationBytes is how much of past conversations an adapter keeps. A conversation of a few turns
-// has some hundred kilobytes.
+// conversationBytes is how much of past conversations an adapter keeps. One of a few turns has some hundred kilobytes.
 const conversationBytes = 64 << 20
 
-// conversations keep what can be continued. The home of a run is gone with the run, so the adapter
-// keeps the transcripts itself, in memory, and forgets the ones that were longest at rest. A conversation
-// belongs to the folder that it began in, wherever it goes on: an agent whose folder was made for it has
-// another one each time.
+// conversations keep what can be continued. The home of a run is gone with the run, so the adapter keeps the transcripts
+// itself, in memory, and forgets the ones that were longest at rest. A conversation belongs to the folder that it began in,
+// wherever it goes on: an agent whose folder was made for it has another one each time.
 type conversations struct {
 	*transcript.MemoryStore
 	limit int
@@ -79,8 +77,7 @@ func (c *conversations) home(key transcript.Key) transcript.Key {
 	return key
 }
 
-// grow counts what a session has got, and returns the sessions for which there is no room any more. The
-// one that grows is never among them.
+// grow counts what a session has got, and returns the sessions that no longer fit, never the one that grows.
 func (c *conversations) grow(key transcript.Key, size int) (over []transcript.Key) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -99,7 +96,6 @@ func (c *conversations) grow(key transcript.Key, size int) (over []transcript.Ke
 	return over
 }
 
-// keep has the conversation of a run kept.
 func (a *Adapter) keep(o *claude.Options) {
 	if o.Store != nil || o.NoPersistence {
 		return

@@ -16,8 +16,7 @@ import (
 	"github.com/drover-agents/drover/schema"
 )
 
-// done is the end of the run: an error event if there is one, and the done event. Its ResumeToken is
-// not set. The slice is used again by the next call.
+// done is the end of the run: an error event, if any, and the done without ResumeToken. The next call reuses the slice.
 //
 // It is nothing at all, and the run goes on, if the CLI only tidied up a resumed session; see isRepair.
 func (n *normaliser) done(end *claude.TurnEnd) []event.Event {
@@ -101,7 +100,6 @@ func (n *normaliser) firstAnswer(reported json.RawMessage) json.RawMessage {
 	return accepted[0]
 }
 
-// missingResult is the end of a run for which the CLI sent no result.
 func (n *normaliser) missingResult(end *claude.TurnEnd) {
 	cause := claude.ErrNoAnswer
 	if end != nil {
@@ -125,8 +123,7 @@ func (n *normaliser) isRepair(m *claude.ResultMessage) bool {
 		m.LocalCommand == "" && m.DeferredToolUse == nil && len(m.UserMessageUUIDs) == 0
 }
 
-// statusOf is how the run ended. The subtype of the result decides; a turn that ended on an error of
-// the API has the subtype "success" all the same.
+// statusOf is how the run ended, by the result's subtype, which is "success" also for a turn that ended on an API error.
 func statusOf(m *claude.ResultMessage, loose looseEnd) event.DoneStatus {
 	failure := &claude.ResultError{Subtype: m.Subtype(), TerminalReason: m.TerminalReason}
 	switch {

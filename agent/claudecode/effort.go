@@ -37,8 +37,7 @@ var (
 	}
 )
 
-// Efforts are the efforts that a model takes, in any spelling of its name, as far as it is known: all of
-// them for a model that is not. The slice is the caller's.
+// Efforts are those that a model takes, in any spelling of its name; all for an unknown one. The slice is the caller's.
 func Efforts(model string) []claude.Effort {
 	if fewer, known := fewerEfforts[gateway.CanonicalModel(model)]; known {
 		return slices.Clone(fewer)
@@ -46,8 +45,7 @@ func Efforts(model string) []claude.Effort {
 	return slices.Clone(allEfforts)
 }
 
-// unheeded is why the CLI would not pass on the effort, where that is known before it
-// is started, or nil.
+// unheeded is why the CLI would not pass on the effort, where that is known before it is started, or nil.
 func unheeded(o *claude.Options) error {
 	switch {
 	case o.Model == "":
@@ -76,7 +74,6 @@ func (a *Adapter) settleEffort(o *claude.Options, asked string) error {
 	}
 }
 
-// effortAdvice names the efforts that a model takes.
 func effortAdvice(model string) string {
 	switch takes := Efforts(model); len(takes) {
 	case 0:
@@ -90,7 +87,6 @@ func effortAdvice(model string) string {
 
 func thinksNot(o *claude.Options) bool { return o.Thinking != nil && o.Thinking.Disabled }
 
-// An unheededError means that a request to the model differs from the options.
 type unheededError struct{ cause error }
 
 func (e *unheededError) Error() string { return "claudecode: " + e.cause.Error() }
@@ -117,8 +113,7 @@ func (a *Adapter) requiredAsk(o claude.Options) *requiredAsk {
 	return p
 }
 
-// inspect looks at a call before it goes out. Calls without tools are the CLI's own for side matters,
-// unless the run has none.
+// inspect looks at a call before it goes out. Calls without tools are the CLI's own side matters, unless the run has none.
 func (p *requiredAsk) inspect(a gateway.Ask) error {
 	if p.met.Load() || a.Agent != gateway.MainAgent || a.Tools == 0 && !p.toolless {
 		return nil
@@ -130,7 +125,6 @@ func (p *requiredAsk) inspect(a gateway.Ask) error {
 	return nil
 }
 
-// difference is how a call differs from the options, or nil.
 func (p *requiredAsk) difference(a gateway.Ask) error {
 	o := p.options
 	switch {

@@ -24,7 +24,6 @@ func newEnding(events []event.Event) *ending {
 	return e
 }
 
-// fail makes it the ending of a run that broke.
 func (e *ending) fail(code string, cause error) {
 	e.dropError()
 	failure := e.last
@@ -56,7 +55,6 @@ func (e *ending) partial() {
 	}
 }
 
-// dropError takes back the error that ended the run.
 func (e *ending) dropError() {
 	e.before = slices.DeleteFunc(e.before, func(e event.Event) bool {
 		failure, ok := e.Payload.(event.Error)
@@ -64,7 +62,6 @@ func (e *ending) dropError() {
 	})
 }
 
-// amend changes the details of the CLI's result.
 func (e *ending) amend(change func(*agent.End)) {
 	end := agent.EndOf(e.last)
 	change(&end)

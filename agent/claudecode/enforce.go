@@ -14,17 +14,15 @@ import (
 	"github.com/drover-agents/drover/tool"
 )
 
-// Hook has d decide about every tool call of Claude Code, its own tools and those of MCP servers, in
-// the main conversation and in subagents, before the call runs. It overrides the permission
-// mode and the lists of allowed tools. The CLI waits for d as long as it takes; the context ends
-// when the CLI withdraws the call.
+// Hook has d decide about every tool call of Claude Code, its own tools and those of MCP servers, in the main conversation
+// and in subagents, before the call runs. It overrides the permission mode and the lists of allowed tools. The CLI waits for
+// d as long as it takes; the context ends when the CLI withdraws the call.
 //
 // A call that d allows runs without a further question, and with Decision.Input where d set it. The
 // model reads the reason of a denial. A call with the verdict ask goes to CanUseTool: see
 // [Permission]. A d that panics, or replaces the input by a value that is not a JSON object, denies.
 //
-// The CLI asks all hooks at once, so d does not see the input that another PreToolUse hook gives.
-// Use [Judged] for such hooks.
+// The CLI asks all hooks at once, so d does not see the new input of another PreToolUse hook. Use [Judged] for such hooks.
 func Hook(d tool.Decider) claude.Hook {
 	return claude.On("", func(ctx context.Context, in *claude.PreToolUseInput) (*claude.PreToolUseOutput, error) {
 		got, err := consult(ctx, d, hookedCall(in))
@@ -115,8 +113,7 @@ func judgedAnswer(ctx context.Context, d tool.Decider, call event.ToolCall, answ
 	return answer, nil
 }
 
-// judgedResult is the result with the input that it may give judged by d. The answers to a question
-// of the model are not a call of anything.
+// judgedResult is the result, its input judged by d, if it gives one. Answers to a question of the model are not a call.
 func judgedResult(ctx context.Context, d tool.Decider, call event.ToolCall, result claude.PermissionResult) (claude.PermissionResult, error) {
 	allow, ok := allowed(result)
 	if !ok || allow.UpdatedInput == nil || call.Name == claude.AskUserQuestionTool {
@@ -133,8 +130,7 @@ func judgedResult(ctx context.Context, d tool.Decider, call event.ToolCall, resu
 	return allow, nil
 }
 
-// judgeInput has d decide about the call with a new input. Input of the decision is then what the
-// call is to run with.
+// judgeInput has d decide about the call with a new input. Input of the decision is then what the call is to run with.
 func judgeInput(ctx context.Context, d tool.Decider, call event.ToolCall, input any) (event.Decision, error) {
 	var err error
 	if call.Input, err = json.Marshal(input); err != nil {

@@ -24,8 +24,7 @@ var _ agent.Classifier = (*Adapter)(nil)
 // stderrLines is how many lines of the CLI's standard error are reported.
 const stderrLines = 20
 
-// Classify implements [agent.Classifier]. Failures of the model, of the process and of its stream come before a
-// wrong request.
+// Classify implements [agent.Classifier]. Failures of the model, the process and its stream precede a wrong request.
 func (*Adapter) Classify(err error) agent.Failure {
 	result, hasResult := errors.AsType[*claude.ResultError](err)
 	ended, hasEnded := errors.AsType[*claude.ProcessError](err)
@@ -65,7 +64,6 @@ func (*Adapter) Classify(err error) agent.Failure {
 	return agent.Failure{}
 }
 
-// has reports whether an error of a type is in err's tree.
 func has[E error](err error) bool {
 	_, is := errors.AsType[E](err)
 	return is
@@ -75,7 +73,6 @@ func isAny(err error, targets ...error) bool {
 	return slices.ContainsFunc(targets, func(target error) bool { return errors.Is(err, target) })
 }
 
-// ofProcess is about a CLI that ended.
 func ofProcess(ended *claude.ProcessError) agent.Failure {
 	f := agent.Failure{Kind: agent.FailureProcess, Details: map[string]any{
 		"exit_code": ended.Status.Code, "during": ended.During, "stderr": lastLines(ended.StderrTail),
@@ -94,7 +91,6 @@ func ofProcess(ended *claude.ProcessError) agent.Failure {
 	return f
 }
 
-// ofResult is about a turn that ended with an error.
 func ofResult(result *claude.ResultError) agent.Failure {
 	f := agent.Failure{Kind: resultKind(result), Details: map[string]any{"subtype": result.Subtype}}
 	for key, value := range map[string]string{
@@ -179,7 +175,6 @@ func resultKind(e *claude.ResultError) agent.FailureKind {
 	return agent.FailureExecution
 }
 
-// lastLines are the last lines of what the CLI wrote to standard error.
 func lastLines(text string) string {
 	lines := strings.Split(strings.TrimSpace(text), "\n")
 	return strings.Join(lines[max(0, len(lines)-stderrLines):], "\n")

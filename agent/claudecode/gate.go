@@ -26,17 +26,15 @@ type gated interface {
 
 var _ gated = (*gate.Engine)(nil)
 
-// BindGate puts an engine into the options of a run of Claude Code: as the first hook, before every
-// tool call, and as the permission callback, behind which the one of the options stays for what
-// only a person can answer; see [Hook] and [Permission]. Other hooks of the options that
-// rewrite an input have the new input judged: see [Judged]. An adapter does all this with the host of a
-// request.
+// BindGate puts an engine into the options of a run of Claude Code: as the first hook, before every tool call, and as the
+// permission callback, behind which the one of the options stays for what only a person can answer; see [Hook] and
+// [Permission]. Other hooks of the options that rewrite an input have the new input judged: see [Judged]. An adapter does
+// all this with the host of a request.
 //
-// PermissionMode is set to what the gate projects, unless the options name a mode: the hook decides
-// whatever the mode is. Dir is the workspace; set it before, if at all. An option with which the gate
-// could not be enforced, or which means that the CLI decides instead, is refused with a
-// [claude.OptionError]; then the options are not changed. See also [claude.Options.RequireHooks], which
-// BindGate calls.
+// PermissionMode is set to what the gate projects, unless the options name a mode: the hook decides whatever the mode is.
+// Dir is the workspace; set it before, if at all. An option with which the gate could not be enforced, or which means that
+// the CLI decides instead, is refused with a [claude.OptionError]; then the options are not changed. See also
+// [claude.Options.RequireHooks], which BindGate calls.
 //
 // A tool of an MCP server that only has the name of one that the gate knows is denied: the CLI makes
 // one name of "my.desk" and "my_desk", and settings may add servers. Servers of
@@ -66,8 +64,7 @@ func bindGate(opts *claude.Options, g gated) error {
 	if opts.PermissionMode == "" {
 		bound.PermissionMode = native.Mode
 	}
-	// Calls that no policy decides are left to a mode of the CLI. Where everything is allowed there is
-	// nothing to leave.
+	// Calls that no policy decides are left to a mode of the CLI. Where everything is allowed there is nothing to leave.
 	leaves := config.LeavesToAgent && opts.PermissionMode != "" && opts.PermissionMode != claude.ModeBypassPermissions
 	own := Hook(g)
 	switch {
@@ -81,9 +78,8 @@ func bindGate(opts *claude.Options, g gated) error {
 	for _, h := range opts.Hooks {
 		bound.Hooks = append(bound.Hooks, inCallContext(gate.CallContext{Workspace: workspace}, Judged(g, h)))
 	}
-	// The CLI asks about calls that the hook has allowed: about files such as those in .git, about some commands, and
-	// where a setting is ask. Without a callback it would deny calls that the gate, or a person, has
-	// allowed.
+	// The CLI asks about calls that the hook has allowed: about files such as those in .git, about some commands, and where
+	// a setting is ask. Without a callback it would deny calls that the gate, or a person, has allowed.
 	asksAnyway := !native.LeaveAllowed && bound.PermissionMode != claude.ModeBypassPermissions
 	if opts.CanUseTool != nil || !leaves && (native.Callback || asksAnyway) {
 		ask := Permission(g, opts.CanUseTool)

@@ -20,10 +20,9 @@ type NativeMode struct {
 
 var askTheGate = NativeMode{Mode: claude.ModeDefault, Callback: true}
 
-// MapPermissions gives the permission mode for permissions alone. All capabilities allowed is
-// bypassPermissions; files allowed and the rest asked about is acceptEdits; everything else asks the
-// callback. Writable paths always ask the callback: no mode knows them. No permissions at all leave the
-// agent to its default.
+// MapPermissions gives the permission mode for permissions alone. All capabilities allowed is bypassPermissions; files
+// allowed and the rest asked about is acceptEdits; everything else asks the callback. Writable paths always ask the
+// callback: no mode knows them. No permissions at all leave the agent to its default.
 func MapPermissions(p *gate.Permissions) NativeMode {
 	switch {
 	case p == nil:
@@ -44,9 +43,8 @@ func MapPermissions(p *gate.Permissions) NativeMode {
 	return askTheGate
 }
 
-// projected is the mode for a gate: that of its permissions if it is made of nothing else, and otherwise
-// the one that trusts least. Auto stays auto, since only the CLI can do that part; the hook, which decides in
-// any mode, does the rest.
+// projected is the mode for a gate: that of its permissions if it is made of nothing else, and otherwise the one that trusts
+// least. Auto stays auto, since only the CLI can do that part; the hook, which decides in any mode, does the rest.
 func projected(config gate.AgentConfig) NativeMode {
 	if p := config.Permissions; p != nil && (config.PermissionsOnly || p.Mode == gate.ModeAuto) {
 		return MapPermissions(p)

@@ -13,8 +13,7 @@ import (
 	"github.com/drover-agents/drover/tool"
 )
 
-// gatedServers are the servers whose tools the gate knows, by the key that tool names carry. A server that the
-// options do not have has no name.
+// gatedServers are the servers whose tools the gate knows, by the key in tool names. One that the options lack has no name.
 type gatedServers map[string]gatedServer
 
 type gatedServer struct {
@@ -24,9 +23,8 @@ type gatedServer struct {
 
 func serverKey(name string) string { return tool.NewMCPName(name, "").Server }
 
-// knownServers finds the servers whose tools the gate knows. The CLI makes one key of names such as
-// "my.desk" and "my_desk", and then calls either server; two servers of one key are refused if the gate
-// knows one of them.
+// knownServers finds the servers whose tools the gate knows. The CLI makes one key of names such as "my.desk" and "my_desk",
+// and then calls either server; two servers of one key are refused if the gate knows one of them.
 func knownServers(o *claude.Options, keys []string) (gatedServers, error) {
 	known := gatedServers{}
 	for _, key := range keys {

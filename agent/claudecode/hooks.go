@@ -31,7 +31,6 @@ const (
 	notifyTimeout    = 10 * time.Second
 )
 
-// hooked calls the hooks of a request.
 type hooked struct {
 	agent.Hooks
 	maxRefusals int

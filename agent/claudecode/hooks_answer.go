@@ -13,8 +13,7 @@ import (
 	"github.com/drover-agents/drover/schema"
 )
 
-// structuredTool is the tool with which the model gives the structured answer. To deny it is the only way to
-// refuse an answer: later hooks have no effect.
+// structuredTool gives the structured answer. To deny it is the only way to refuse an answer: later hooks have no effect.
 const structuredTool = "StructuredOutput"
 
 // answering asks whether a structured answer counts. An error keeps it from counting, however often.
@@ -38,7 +37,6 @@ func (h *hooked) answering(ctx context.Context, in *claude.PreToolUseInput) (*cl
 	return nil, nil
 }
 
-// accepted notes an answer that counts.
 func (h *hooked) accepted(_ context.Context, in *claude.PostToolUseInput) (*claude.PostToolUseOutput, error) {
 	if in.AgentID == "" {
 		h.mu.Lock()
@@ -48,7 +46,6 @@ func (h *hooked) accepted(_ context.Context, in *claude.PostToolUseInput) (*clau
 	return nil, nil
 }
 
-// hasAnswered reports whether an answer to the prompt was accepted.
 func (h *hooked) hasAnswered() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -84,8 +81,7 @@ func (h *hooked) refuses() bool {
 	return true
 }
 
-// Limits of the CLI on how often it goes on after a refusal. To the first one, answers that do not fit the
-// schema count too.
+// Limits of the CLI on how often it goes on after a refusal. To the first one, answers that do not fit the schema count too.
 const (
 	answersVariable, cliAnswers = "MAX_STRUCTURED_OUTPUT_RETRIES", 5
 	stopsVariable               = "CLAUDE_CODE_STOP_HOOK_BLOCK_CAP"
@@ -106,7 +102,6 @@ func (h *hooked) raiseLimits(o *claude.Options) {
 	}
 }
 
-// environ is the value that a variable has in the environment of the CLI.
 func environ(o *claude.Options, name string) string {
 	for _, entry := range o.Environ() {
 		if value, ok := strings.CutPrefix(entry, name+"="); ok {

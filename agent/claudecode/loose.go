@@ -134,7 +134,6 @@ func (n *normaliser) looseAssistant(at eventPosition, m *claude.AssistantMessage
 	}
 }
 
-// decodeBlocks decodes content without a message.
 func decodeBlocks(content json.RawMessage) []claude.Block {
 	if len(content) == 0 {
 		return nil
@@ -163,7 +162,6 @@ type looseOutcome struct {
 	Duration2  float64         `json:"duration_ms"`
 }
 
-// looseResult reports the result of a tool in an assistant line.
 func (n *normaliser) looseResult(at eventPosition, b *claude.ToolResultBlock) {
 	o := loosely[looseOutcome](b.Raw())
 	r := event.ToolResult{

@@ -25,13 +25,11 @@ type MountOptions struct {
 	Timeout time.Duration
 	// Tools gives permissions for single tools.
 	Tools []claude.MCPToolPolicy
-	// Manifest asks the server for its tools before the CLI starts, so that the CLI can skip the
-	// handshake. Zero leaves the handshake to the CLI.
+	// Manifest asks the server for its tools before the CLI starts, to skip the handshake. Zero leaves that to the CLI.
 	Manifest bool
 }
 
-// MountMCP makes an entry for claude.Options.MCPServers of an MCP server in this process, which may be mounted
-// several times.
+// MountMCP makes a claude.Options.MCPServers entry of an MCP server in this process, which may be mounted several times.
 func MountMCP(server MessageServer, opts *MountOptions) *claude.MCPInProcess {
 	o := orZero(opts)
 	entry := &claude.MCPInProcess{Timeout: o.Timeout, Tools: o.Tools}

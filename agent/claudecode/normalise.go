@@ -19,8 +19,7 @@ import (
 
 // A normaliser makes events of the messages of one run. It is used by one goroutine.
 //
-// It is written for the output of the real CLI; see loose.go for streams of other producers. A message
-// that it does not know is neither an event nor an error.
+// It is written for the real CLI; see loose.go for other producers. An unknown message is neither an event nor an error.
 type normaliser struct {
 	req    agent.Request
 	ledger *agent.Ledger
@@ -78,15 +77,13 @@ type answer struct {
 	input json.RawMessage
 }
 
-// An eventPosition is where an event belongs.
 type eventPosition struct {
 	turn   int
 	parent event.CallID
 	agent  string
 }
 
-// events are the events of a message. The done event is not among them: see done. The slice is used
-// again by the next call.
+// events are the events of a message. The done event is not among them: see done. The slice is used again by the next call.
 func (n *normaliser) events(m claude.Message) []event.Event {
 	clear(n.out)
 	n.out = n.out[:0]
@@ -146,7 +143,6 @@ func (n *normaliser) clock() time.Time {
 	return n.now()
 }
 
-// emit adds an event.
 func (n *normaliser) emit(at eventPosition, payload event.Payload) {
 	n.out = append(n.out, n.event(at, payload))
 }
@@ -189,7 +185,6 @@ const (
 	rememberedLines  = 4096
 )
 
-// runs notes which subagent a call runs.
 func (n *normaliser) runs(call event.CallID, agentID string) {
 	n.agents.Size = rememberedAgents
 	n.agents.Put(call, agentID)

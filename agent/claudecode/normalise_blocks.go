@@ -21,8 +21,7 @@ const unknownTool = "unknown_tool"
 // synthetic is the model of messages that the CLI wrote itself. They are not model calls.
 const synthetic = "<synthetic>"
 
-// assistant reports a line of the model. Each line has one block of the answer; the lines of one
-// answer share the message id.
+// assistant reports a line of the model: one block of an answer. The lines of one answer share the message id.
 func (n *normaliser) assistant(m *claude.AssistantMessage) {
 	n.active = true
 	if m.ParentToolUseID == "" {
@@ -58,7 +57,6 @@ func (n *normaliser) apiError(m *claude.AssistantMessage) {
 	n.failed(at, cmp.Or(m.APIErrorType, m.Error, codeResult), m.Text(), nil)
 }
 
-// block reports a block of the model's answer.
 func (n *normaliser) block(at eventPosition, b claude.Block, stamp time.Time) {
 	switch b := b.(type) {
 	case *claude.TextBlock:
@@ -208,7 +206,6 @@ func (n *normaliser) verdictInWords(b *claude.ToolResultBlock, m *claude.UserMes
 	return ""
 }
 
-// serverResult reports the result of a tool on the API's side.
 func (n *normaliser) serverResult(at eventPosition, b *claude.ServerToolResultBlock, stamp time.Time) {
 	r := event.ToolResult{ID: event.CallID(b.ToolUseID), Status: event.ToolSuccess, Output: orNull(b.Content)}
 	var failure struct {
@@ -304,8 +301,7 @@ func rawField(object json.RawMessage, name string) json.RawMessage {
 	return orNull(objectOf(object)[name])
 }
 
-// stream reports text while it is written. Thinking and the input of calls are reported when they are
-// complete.
+// stream reports text while it is written. Thinking and the input of calls are reported when they are complete.
 func (n *normaliser) stream(m *claude.StreamEvent) {
 	n.active = true
 	if m.ParentToolUseID == "" {

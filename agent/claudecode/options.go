@@ -20,7 +20,6 @@ import (
 	"github.com/drover-agents/drover/tool"
 )
 
-// A refusal is the error for a request that Claude Code cannot honour.
 func refusal(field, format string, args ...any) error {
 	return &requestError{field, fmt.Errorf(format, args...)}
 }
@@ -60,7 +59,6 @@ func overlay(o *claude.Options, req agent.Request) error {
 	return errors.Join(overlaySystemPrompt(o, req), overlayServers(o, req.Servers), overlayTools(o, req), overlayEffort(o, req.Effort))
 }
 
-// overlayServers adds the servers of a request.
 func overlayServers(o *claude.Options, servers map[string]agent.Server) error {
 	all := maps.Clone(o.MCPServers)
 	var errs []error
@@ -80,8 +78,7 @@ func overlayServers(o *claude.Options, servers map[string]agent.Server) error {
 	return errors.Join(errs...)
 }
 
-// overlaySystemPrompt sets the prompt of the request, else of the base, else the CLI's own, and what is added
-// to it.
+// overlaySystemPrompt sets the prompt of the request, else of the base, else the CLI's own, and what is added to it.
 func overlaySystemPrompt(o *claude.Options, req agent.Request) error {
 	switch {
 	case req.SystemPrompt != "":
@@ -97,7 +94,6 @@ func overlaySystemPrompt(o *claude.Options, req agent.Request) error {
 	return err
 }
 
-// appended is a system prompt with a text at its end.
 func appended(to claude.SystemPrompt, text string) (claude.SystemPrompt, error) {
 	switch p := to.(type) {
 	case claude.PresetPrompt:
@@ -129,8 +125,7 @@ var efforts = map[string]claude.Effort{
 	"xhigh": claude.EffortXHigh, "max": claude.EffortMax, ultracode: claude.EffortXHigh,
 }
 
-// ultracode is the highest effort together with a setting by which the model divides work among many
-// subagents. It is also the name of the setting.
+// ultracode is the highest effort with a setting, of the same name, by which the model divides work among many subagents.
 const ultracode = "ultracode"
 
 // The words that are not efforts of the CLI: one switches thinking off, which newer models refuse, the other leaves
@@ -171,7 +166,6 @@ func overlayEffort(o *claude.Options, word string) error {
 	return nil
 }
 
-// withSetting is settings JSON with one more key.
 func withSetting(settings json.RawMessage, key string, value any) (json.RawMessage, error) {
 	all := map[string]json.RawMessage{}
 	if len(settings) > 0 {
@@ -301,7 +295,6 @@ func (t ownTools) within(req agent.Request) func(*tool.Tool) bool {
 	}
 }
 
-// toolServerVersion is the version with which the server of the request's tools introduces itself.
 const toolServerVersion = "1.0.0"
 
 // serveTools serves the tools of the request. The returned function must be called after the run.

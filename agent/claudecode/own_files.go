@@ -13,7 +13,6 @@ import (
 	"github.com/drover-agents/drover/claude"
 )
 
-// fileTools are the tools of the CLI that write a file.
 const fileTools = "Write|Edit|MultiEdit|NotebookEdit"
 
 // denyOwnFiles denies file tools the files that the CLI reads its own configuration from. Hooks in its settings,

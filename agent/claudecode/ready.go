@@ -44,8 +44,7 @@ func (a *Adapter) Ready(ctx context.Context) agent.Readiness {
 	return a.judged(r, version)
 }
 
-// located finds the CLI that a run in this folder starts. It starts no process. The state
-// is unknown if it is there.
+// located finds the CLI that a run in this folder starts. It starts no process. The state is unknown if it is there.
 func (a *Adapter) located(dir string) agent.Readiness {
 	r := agent.Readiness{State: agent.StateUnknown, Tested: claude.OldestTested + " to " + claude.PinnedVersion}
 	found, err := claude.Find(claude.FindOptions{Path: a.base.CLIPath, Avoid: dir})
@@ -73,7 +72,6 @@ func onThisMachine(s claude.Spawner) bool {
 	return false
 }
 
-// judged is the readiness of a CLI of this version.
 func (a *Adapter) judged(r agent.Readiness, version string) agent.Readiness {
 	r.Version = version
 	old, err := claude.CompareVersions(version, claude.OldestTested)
@@ -103,7 +101,6 @@ func (a *Adapter) unknown(r agent.Readiness, detail string, cause error) agent.R
 	return r
 }
 
-// repair is the command that fixes an error of Find.
 func (a *Adapter) repair(err error) string {
 	launch, ok := errors.AsType[*claude.LaunchError](err)
 	if ok && strings.HasPrefix(launch.Hint, "chmod +x ") {

@@ -83,8 +83,7 @@ func (r *run) clear(ctx context.Context) error {
 	return nil
 }
 
-// awaitTurn waits until the CLI has carried out a command, and returns how that began and ended. Its messages are
-// discarded.
+// awaitTurn waits until the CLI has carried out a command, and returns how that began and ended. Its messages are discarded.
 func (r *run) awaitTurn(ctx context.Context) (begun *claude.SystemInit, end *claude.TurnEnd, err error) {
 	for {
 		select {
@@ -113,8 +112,7 @@ func (n *normaliser) fresh() normaliser {
 	return normaliser{req: n.req, ledger: n.ledger, wrapped: n.wrapped, now: n.now, newID: n.newID, usage: n.usage}
 }
 
-// ruleChanges know whether a callback has changed the permission rules of the CLI, which forgets them only
-// when it ends.
+// ruleChanges know whether a callback has changed the permission rules of the CLI, which forgets them only when it ends.
 type ruleChanges struct{ changed atomic.Bool }
 
 // observe listens to the answers of those who can change the rules.

@@ -20,9 +20,8 @@ type continuity struct {
 	session string // as the CLI named it before the agent could do anything, or after a command to begin another
 }
 
-// named takes the id that the CLI gives the conversation after a prompt. The first one counts: later ones are
-// the word of a process that commands of the agent may have reached. Only a prompt that clears the
-// conversation gives it another id.
+// named takes the id that the CLI gives the conversation after a prompt. The first one counts: later ones are the word of a
+// process that commands of the agent may have reached. Only a prompt that clears the conversation gives it another id.
 func (c continuity) named(session, prompt string) continuity {
 	if c.session == "" || strings.HasPrefix(strings.TrimSpace(prompt), clearCommand) {
 		c.session = session
@@ -30,8 +29,7 @@ func (c continuity) named(session, prompt string) continuity {
 	return c
 }
 
-// continueConversation sets the options that select the conversation. A new one gets its id here, so that it is
-// known even if the CLI does not report it.
+// continueConversation sets the options that select the conversation. A new one gets its id here: the CLI may not report it.
 func continueConversation(o *claude.Options, req agent.Request) continuity {
 	switch {
 	case req.Fresh:

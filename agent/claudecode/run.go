@@ -82,7 +82,6 @@ func (a *Adapter) newRun(ctx context.Context, req agent.Request) (*run, error) {
 	return r, nil
 }
 
-// bindAll puts the host, the hooks and the ledger of a request into the options of its run.
 func (r *run) bindAll(ctx context.Context, req agent.Request) error {
 	if err := bind(&r.opts, req); err != nil {
 		return err
@@ -130,7 +129,6 @@ func (a *Adapter) start(ctx context.Context, req agent.Request) (*run, error) {
 	return r, nil
 }
 
-// awaitStart waits until the CLI has started.
 func (r *run) awaitStart(ctx context.Context) error {
 	if r.conversation == nil {
 		return context.Cause(ctx)
@@ -186,7 +184,6 @@ func (r *run) occupy() error {
 	return nil
 }
 
-// runPrompt has the CLI work on a prompt.
 func (r *run) runPrompt(ctx context.Context, prompt string, yield yieldFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -199,8 +196,7 @@ func (r *run) runPrompt(ctx context.Context, prompt string, yield yieldFunc) {
 	r.normal = r.normal.next()
 }
 
-// settle takes the messages of the CLI between prompts. A turn that is still under way is ended. It reports
-// whether the CLI is idle.
+// settle takes the CLI's messages between prompts, ends a turn that is still under way, and reports whether the CLI is idle.
 func (r *run) settle(ctx context.Context, limit time.Duration) (rested bool) {
 	timer := time.NewTimer(limit)
 	defer timer.Stop()
@@ -247,7 +243,6 @@ func (r *run) keepLate(next cliOutput, more bool) {
 	}
 }
 
-// yieldLate yields the events that keepLate has kept.
 func (r *run) yieldLate(yield yieldFunc) (goOn bool) {
 	late := r.late
 	r.late = nil
@@ -300,8 +295,7 @@ func (r *run) Close() error {
 	return r.closeFail
 }
 
-// closeQuietly is Close after the done event: a failure is logged, and [Adapter.Close] returns it. The next run
-// tries again.
+// closeQuietly is Close after the done event: a failure is logged, and [Adapter.Close] returns it. The next run tries again.
 func (r *run) closeQuietly() {
 	if err := r.Close(); err != nil {
 		logger(&r.opts).Warn("claudecode: the cell could not be removed", "error", err)

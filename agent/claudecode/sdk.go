@@ -14,8 +14,7 @@ import (
 
 // SDKToolOptions configures [ToSDKTools]. Nil and the zero value are ready to use.
 type SDKToolOptions struct {
-	// Only selects the tools that the model is to have, of those that are there now or added later. Nil
-	// means all.
+	// Only selects the tools that the model is to have, of those that are there now or added later. Nil means all.
 	Only func(t *tool.Tool) bool
 	// AlwaysLoad shows the model all tools from the start, as [tool.WithAlwaysLoad] does for one.
 	AlwaysLoad bool
@@ -37,7 +36,6 @@ func ToSDKTools(from tool.Set, opts *SDKToolOptions) ([]claude.Tool, error) {
 	return sdkTools(converted), nil
 }
 
-// converted is a tool beside its SDK form.
 type converted struct {
 	tool *tool.Tool
 	sdk  claude.Tool

@@ -62,8 +62,7 @@ func NewSDKServer(from tool.Set, opts *SDKServerOptions) (*SDKServer, error) {
 	return s, nil
 }
 
-// follow takes over a change of the registry. If the new set of tools cannot be served, the last
-// one stays.
+// follow takes over a change of the registry. If the new set of tools cannot be served, the last one stays.
 func (s *SDKServer) follow() {
 	if err := s.refresh(); err != nil {
 		s.opts.Logger.Error("the changed tools cannot be served; the last ones stay", "error", err)
@@ -96,8 +95,7 @@ func (s *SDKServer) refresh() error {
 	return s.server.Set(sdk...) // only the notification of a client can still fail
 }
 
-// Server returns the entry for claude.Options.MCPServers. The key it gets there is the one that tool
-// names carry: "mcp__key__name".
+// Server returns the entry for claude.Options.MCPServers. Tool names carry its key there: "mcp__key__name".
 func (s *SDKServer) Server() *claude.MCPInProcess { return s.server.Server() }
 
 // Tools returns the tools as they are served.

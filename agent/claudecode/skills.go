@@ -17,8 +17,7 @@ import (
 	"github.com/drover-agents/drover/isolation"
 )
 
-// skillRule is the rule by which the CLI lets the model read skills without a question. It would ask about those
-// that bring tools with them.
+// skillRule is the rule by which the model reads skills without a question. The CLI would ask about those that bring tools.
 func skillRule(skills []agent.Skill) []string {
 	if len(skills) == 0 {
 		return nil
@@ -64,8 +63,7 @@ func withSkills(i *isolation.Isolation, skills []agent.Skill) *isolation.Isolati
 	return &own
 }
 
-// writeSkills writes skills into a home. An agent that works there already can replace folders
-// by links, so no link out of the home is followed.
+// writeSkills writes skills into a home. It follows no link out of it: an agent at work there can replace folders by links.
 func writeSkills(h *isolation.Home, skills []agent.Skill) error {
 	dir, err := skillsDir(h)
 	if err != nil {

@@ -19,8 +19,7 @@ const (
 // A TaskState is what happened to a [Task].
 type TaskState string
 
-// The states. A task has one start, any number of the next two, and at most one end: a task that is
-// still at work when the run is over has none.
+// The states. A task has one start, any number of the next two, and at most one end: none if it outlasts the run.
 const (
 	TaskStarted  TaskState = "started"
 	TaskProgress TaskState = "progress"
@@ -28,9 +27,8 @@ const (
 	TaskEnded    TaskState = "ended"
 )
 
-// A Task is something that Claude Code runs beside the conversation, or inside it on behalf of a tool
-// call: a subagent, a shell in the background, a workflow. Fields that a message lacks are
-// empty.
+// A Task is something that Claude Code runs beside the conversation, or inside it on behalf of a tool call: a subagent, a
+// shell in the background, a workflow. Fields that a message lacks are empty.
 type Task struct {
 	// ID is the same in all events about the task, and State what happened to it.
 	ID    string    `json:"taskId"`
@@ -87,7 +85,6 @@ type RateLimit struct {
 // EventKind implements [event.Payload].
 func (RateLimit) EventKind() event.Kind { return KindRateLimit }
 
-// task reports an event of a task.
 func (n *normaliser) task(session string, t Task) {
 	n.emit(n.taskPosition(session, t.ToolUseID), t)
 }
@@ -136,8 +133,7 @@ func (n *normaliser) taskProgress(m *claude.TaskProgress) {
 	n.task(m.SessionID, t)
 }
 
-// taskUpdated reports a change. A task may end with this message alone, but mostly the report follows
-// it: the end is held until the next message.
+// taskUpdated reports a change. An end is held until the next message, which mostly is its report; a task may end without.
 func (n *normaliser) taskUpdated(m *claude.TaskUpdated) {
 	call, known := n.taskCalls[m.TaskID]
 	if !known {

@@ -42,8 +42,7 @@ func (u streamUsage) input() int64 {
 	return max(0, u.Input) + max(0, u.CacheRead) + max(0, u.CacheWrite)
 }
 
-// countTokens adds up the tokens of model calls in the stream. Their input is reported when they begin, and
-// mostly again when they end.
+// countTokens adds up the tokens of model calls in the stream. Input is reported when they begin, mostly again at the end.
 func (n *normaliser) countTokens(at eventPosition, m *claude.StreamEvent) {
 	begins, ends := bytes.Contains(m.Event, []byte(`"message_start"`)), bytes.Contains(m.Event, []byte(`"message_delta"`))
 	if !begins && !ends {

@@ -244,8 +244,7 @@ func (r *transcriptRecorder) lines(source string) *sourceLines {
 
 var transcriptSeed = maphash.MakeSeed()
 
-// digest is the same for a line and its copy. The CLI escapes the line separators of Unicode in the stream, and not
-// in files.
+// digest is the same for a line and its copy. The CLI escapes Unicode's line separators in the stream, and not in files.
 func digest(raw []byte) uint64 {
 	raw = bytes.ReplaceAll(bytes.TrimSpace(raw), []byte("\u2028"), []byte(`\u2028`))
 	raw = bytes.ReplaceAll(raw, []byte("\u2029"), []byte(`\u2029`))

@@ -66,7 +66,6 @@ func (f *transcriptFiles) open() {
 	}
 }
 
-// close lets go of the folders.
 func (f *transcriptFiles) close() {
 	if f == nil {
 		return

@@ -89,7 +89,6 @@ func partsOf(raw json.RawMessage, line fields) (parts []agent.TranscriptPart, ca
 	}
 }
 
-// isFailure reports whether a line reports a failure.
 func isFailure(line fields) bool {
 	switch line.text("subtype") {
 	case "api_error", "api_retry", "mirror_error", "session_writes_lost":
@@ -107,7 +106,6 @@ var systemKinds = map[string]bool{
 	"atis-latch": true, "api-request": true, "api-request-shape": true, "api-request-blob": true, "pr-link": true, "worktree-state": true,
 }
 
-// messageParts are the blocks of a message.
 func messageParts(raw json.RawMessage, line fields, other agent.TranscriptType) []agent.TranscriptPart {
 	content := line.object("message")["content"]
 	var blocks []json.RawMessage

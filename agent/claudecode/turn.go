@@ -42,7 +42,6 @@ type turn struct {
 
 type yieldFunc = func(event.Event, error) bool
 
-// stream has the CLI work on the prompt and yields the events.
 func (t *turn) stream(ctx context.Context, yield yieldFunc) {
 	if ctx.Err() != nil || t.stoppedBy(ctx) != nil { // there is nothing to begin
 		t.breakOff(ctx, nil, yield)
@@ -134,8 +133,7 @@ func (t *turn) take(ctx context.Context, next cliOutput, more bool, yield yieldF
 	return false
 }
 
-// endTurn yields the end of the turn if it was that of the prompt. Another one, which the CLI began by
-// itself, is followed by that.
+// endTurn yields the end of the prompt's turn. A turn that the CLI began by itself is followed by that of the prompt.
 func (t *turn) endTurn(ctx context.Context, end *claude.TurnEnd, yield yieldFunc) (over bool) {
 	if end.Answer == nil && !end.Forced && !has[*claude.ProtocolError](end.Err()) && ctx.Err() == nil {
 		return false
@@ -227,9 +225,8 @@ const answerWait = 2 * time.Second
 
 var errUnproven = advice.Wrap(errors.New("claudecode: the CLI reports an answer, and no answer of the model came to its end: the result is not the model's"), "look at the events of the model calls, and at the commands that ran before")
 
-// unproven is an error if the CLI reports an answer of the model where the gateway saw none: every model call
-// of the turn failed, or asked for tools. Commands of the CLI, structured answers and deferred calls
-// end a turn without another answer.
+// unproven is an error if the CLI reports an answer of the model where the gateway saw none: every model call of the turn
+// failed, or asked for tools. Commands of the CLI, structured answers and deferred calls end a turn without another answer.
 func (t *turn) unproven(e *ending, answer *claude.ResultMessage) error {
 	if t.cell == nil || e.done.Status != event.DoneSuccess || answer == nil || answer.Result == "" || answer.LocalCommand != "" ||
 		answer.StructuredOutput != nil || answer.DeferredToolUse != nil || strings.HasPrefix(strings.TrimSpace(t.prompt), "/") {

@@ -14,9 +14,8 @@ import (
 
 // A usageMeter adds up what the results of a run report. The zero value is ready to use.
 //
-// Tokens come from the totals by model alone: they include subagents, which the usage of the main loop
-// leaves out. The totals of a resumed session include what it had used before, from which
-// [claude.CostTracker] takes the share of this run.
+// Tokens come from the totals by model alone: they include subagents, which the usage of the main loop leaves out. The
+// totals of a resumed session include what it had used before, from which [claude.CostTracker] takes the share of this run.
 type usageMeter struct {
 	totals claude.CostTracker // of tokens
 	costs  claude.CostTracker // of money, which must not suffer from a malformed count
@@ -30,7 +29,6 @@ type usageMeter struct {
 	last claude.Totals // the running totals of the last result
 }
 
-// next is the meter of what follows.
 func (u *usageMeter) next() usageMeter {
 	return usageMeter{last: u.last, totals: claude.CostTracker{Before: claude.Totals{Models: u.last.Models}}, costs: claude.CostTracker{Before: claude.Totals{CostUSD: u.last.CostUSD}}}
 }
@@ -50,8 +48,7 @@ var counters = []struct {
 	{"webSearchRequests", "web_search_requests", false, func(u *claude.ModelUsage) *int { return &u.WebSearchRequests }, nil},
 }
 
-// observe takes the totals of a result. It reads the line itself, since the typed message has zero for
-// what is malformed.
+// observe takes the totals of a result. It reads the line itself, since the typed message has zero for what is malformed.
 func (u *usageMeter) observe(raw json.RawMessage) {
 	var line fields
 	if json.Unmarshal(raw, &line) != nil {

@@ -76,9 +76,8 @@ func (r *run) WarmUp(ctx context.Context) error {
 // exerciseTime bounds an exercise, which takes some 100 milliseconds.
 const exerciseTime = 10 * time.Second
 
-// exercise has the CLI do once what it does before and while it asks the model, which is slow the first time.
-// It is asked beside the conversation, which stays empty, and does not reach the model. CLIs that cannot
-// do it are slower.
+// exercise has the CLI do once what it does before and while it asks the model, which is slow the first time. It is asked
+// beside the conversation, which stays empty, and does not reach the model. CLIs that cannot do it are slower.
 func (r *run) exercise(ctx context.Context) error {
 	if r.cell == nil {
 		return nil

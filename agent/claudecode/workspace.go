@@ -61,9 +61,8 @@ type WorkspaceBinding struct{ calls *agent.Ledger }
 // Calls that only have others made in their name, by subagents and skills, are not transactions; those that
 // they make are. Tools that change nothing, by the catalogue, are left alone.
 //
-// Give each message of the run to [WorkspaceBinding.Saw], and call [WorkspaceBinding.End] at its end: a call that a
-// rule of the CLI itself refuses would else keep the others waiting. An [Adapter] whose request has the workspace
-// does all of it.
+// Give each message of the run to [WorkspaceBinding.Saw], and call [WorkspaceBinding.End] at its end: a call that a rule of
+// the CLI itself refuses would else keep the others waiting. An [Adapter] whose request has the workspace does all of it.
 //
 // Without checkpoints it binds nothing.
 func BindWorkspace(o *claude.Options, w *workspace.Workspace, opts *WorkspaceOptions) (*WorkspaceBinding, error) {

@@ -56,7 +56,6 @@ func (a *answer) send() {
 	}
 }
 
-// whole sends the message as one JSON object.
 func (a *answer) whole() {
 	body := mustJSON(a.message())
 	fault := a.turn.Fault

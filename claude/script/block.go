@@ -13,8 +13,7 @@ import (
 // Input is a convenient literal for the input of a tool call.
 type Input = map[string]any
 
-// A Block is one content block of an answer: a [TextBlock], [ThinkingBlock],
-// [RedactedThinkingBlock] or [ToolCall].
+// A Block is one content block of an answer: a [TextBlock], [ThinkingBlock], [RedactedThinkingBlock] or [ToolCall].
 type Block interface {
 	// wire returns the finished block as the API sends it in a whole message.
 	wire() any
@@ -48,8 +47,7 @@ type ToolCall struct {
 	ID string
 	// Name is the tool, as offered in the request.
 	Name string
-	// Input is anything that encodes to a JSON object; a [json.RawMessage] is sent as it is. Nil
-	// means {}.
+	// Input is anything that encodes to a JSON object; a [json.RawMessage] is sent as it is. Nil means {}.
 	Input any
 	// RawInput is streamed instead of Input, as it is; it need not be JSON. An answer that is not
 	// streamed cannot carry broken JSON and holds it as a string.

@@ -14,11 +14,10 @@
 //
 // # Which turn answers
 //
-// For each request, the first conditional turn (one with a [Match]) that has uses left and whose
-// condition holds answers; otherwise the next unconditional turn, in order; otherwise
-// [Script.Default]. A turn is used once unless it has [Turn.Repeat]. Without a turn the request is
-// refused with HTTP status 402, which the CLI neither retries nor takes for an authentication
-// failure, and a [Failure] that describes the request is recorded.
+// For each request, the first conditional turn (one with a [Match]) that has uses left and whose condition holds answers;
+// otherwise the next unconditional turn, in order; otherwise [Script.Default]. A turn is used once unless it has
+// [Turn.Repeat]. Without a turn the request is refused with HTTP status 402, which the CLI neither retries nor takes for an
+// authentication failure, and a [Failure] that describes the request is recorded.
 //
 // A client that retries sends a new request, which takes the next turn: after a turn that fails with
 // 529, write the turn that answers the retry.

@@ -20,8 +20,7 @@ const (
 	FaultTruncate FaultKind = "truncate"
 	// FaultMalformed sends an event that is not JSON, then ends the answer.
 	FaultMalformed FaultKind = "malformed"
-	// FaultErrorEvent sends an SSE error event, then ends the answer. A request that is not
-	// streamed gets the error as an HTTP error.
+	// FaultErrorEvent sends an SSE error event, then ends the answer. Without streaming it is an HTTP error.
 	FaultErrorEvent FaultKind = "error_event"
 	// FaultHang sends no more until the client disconnects.
 	FaultHang FaultKind = "hang"
@@ -30,17 +29,15 @@ const (
 // statusOverloaded is the API's own status for overload.
 const statusOverloaded = 529
 
-// Nothing, as [Fault.After], breaks the answer before its first event. A reset or a hang then
-// comes even before the HTTP status.
+// Nothing, as [Fault.After], breaks the answer before its first event; a reset or a hang even before the HTTP status.
 const Nothing = -1
 
 // A Fault breaks an answer at a chosen position.
 type Fault struct {
 	Kind FaultKind
-	// After is the number of stream events sent before the fault; pings are not counted. Zero
-	// means that all content has been sent, but neither message_delta nor message_stop;
-	// [Nothing] means no event. message_stop is never sent. Of an answer that is not streamed,
-	// half the body is sent, or with [Nothing] none of it.
+	// After is the number of stream events sent before the fault; pings are not counted. Zero means that all content has
+	// been sent, but neither message_delta nor message_stop; [Nothing] means no event. message_stop is never sent. Of an
+	// answer that is not streamed, half the body is sent, or with [Nothing] none of it.
 	After int
 	// Error is the error of [FaultErrorEvent]. Nil, or a Status of zero, means status 529. In a
 	// stream the status only chooses the default type and message.

@@ -12,7 +12,6 @@ import (
 	"github.com/drover-agents/drover/internal/plainjson"
 )
 
-// fileVersion is the version of the YAML format that this package reads and writes.
 const fileVersion = 1
 
 // A file is the YAML form of a Script.
@@ -56,8 +55,7 @@ type fileFault struct {
 	Error *APIError `yaml:"error,omitempty"`
 }
 
-// A fileBlock is one of: text; thinking with signature; redacted_thinking; tool with id and input
-// or raw_input.
+// A fileBlock is one of: text; thinking with signature; redacted_thinking; tool with id and input or raw_input.
 type fileBlock struct {
 	Text             *string   `yaml:"text,omitempty"`
 	Thinking         *string   `yaml:"thinking,omitempty"`

@@ -115,8 +115,7 @@ func checkSize(data []byte) *FileError {
 
 func errEmpty() *FileError { return &FileError{Reason: "the file is empty; begin it with version: 1"} }
 
-// onlyBody is the one document of a script. It refuses YAML that a script does not need and YAML that can grow
-// without bound when expanded.
+// onlyBody is the one document of a script. It refuses YAML that a script does not need or that grows without bound.
 func onlyBody(tree *ast.File) (ast.Node, *FileError) {
 	var body ast.Node
 	for _, doc := range tree.Docs {
@@ -168,8 +167,7 @@ func positioned(err error) *FileError {
 	return &FileError{Reason: err.Error()}
 }
 
-// locate finds the position of a path such as "turns[2].fault.kind", or of the nearest part of it
-// that is in the file.
+// locate finds the position of a path such as "turns[2].fault.kind", or of the nearest part of it that is in the file.
 func locate(tree *ast.File, path string) (line, column int) {
 	for path != "" {
 		if p, err := yaml.PathString("$." + path); err == nil {

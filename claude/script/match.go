@@ -36,9 +36,8 @@ type Match struct {
 	All []Match `yaml:"all,omitempty"`
 	Any []Match `yaml:"any,omitempty"`
 	Not *Match  `yaml:"not,omitempty"`
-	// Func must report true. It may be called for requests that another turn answers, from
-	// several goroutines, but never from two at once for the same [Model], and must not call
-	// back into the Model.
+	// Func must report true. It may be called for requests that another turn answers, from several goroutines, but never
+	// from two at once for the same [Model], and must not call back into the Model.
 	Func func(*Request) bool `yaml:"-"`
 }
 
@@ -54,8 +53,7 @@ func ModelIs(name string) Match { return Match{Model: name} }
 // AfterTool holds for the request that brings the result of a tool call, given by name or id.
 func AfterTool(idOrName string) Match { return Match{AfterTool: idOrName} }
 
-// HasToolResult holds for requests whose conversation has the result of a tool call, given by
-// name or id.
+// HasToolResult holds for requests whose conversation has the result of a tool call, given by name or id.
 func HasToolResult(idOrName string) Match { return Match{HasToolResult: idOrName} }
 
 // IsSubagent holds for requests that a subagent of the CLI makes.
@@ -64,13 +62,11 @@ func IsSubagent() Match { return Match{Subagent: new(true)} }
 // Not holds for requests for which m does not.
 func Not(m Match) Match { return Match{Not: &m} }
 
-// A condition is one requirement of a Match, with its description.
 type condition struct {
 	words string
 	holds func(*Request) bool
 }
 
-// holds reports whether m holds for r.
 func (m Match) holds(r *Request) bool {
 	for _, c := range m.conditions() {
 		if !c.holds(r) {

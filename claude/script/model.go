@@ -75,8 +75,7 @@ func (m *Model) Traffic() []*Request {
 	return slices.Clone(m.traffic)
 }
 
-// ToolResult returns a tool's result as the model saw it, in the newest request that has it. The
-// tool is given by the id of the call or by its name.
+// ToolResult returns a tool's result, by call id or tool name, as the model saw it in the newest request that has it.
 func (m *Model) ToolResult(idOrName string) (text string, isError, ok bool) {
 	for _, r := range slices.Backward(m.Requests()) {
 		if text, isError, ok = r.ToolResult(idOrName); ok {
@@ -98,8 +97,7 @@ func (m *Model) Failures() []Failure {
 	return slices.Clone(m.failures)
 }
 
-// Unused names the turns that have uses left. A turn that repeats forever counts only if it was
-// never used.
+// Unused names the turns that have uses left. A turn that repeats forever counts only if it was never used.
 func (m *Model) Unused() []string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -112,8 +110,7 @@ func (m *Model) Unused() []string {
 	return names
 }
 
-// WaitRequests waits until n requests for a message have arrived, or ctx ends. The error then
-// has the number that arrived.
+// WaitRequests waits until n requests for a message have arrived, or ctx ends. The error then has the number that arrived.
 func (m *Model) WaitRequests(ctx context.Context, n int) error {
 	for {
 		m.mu.Lock()
@@ -192,8 +189,7 @@ func (m *Model) chooseLocked(r *Request) (turn Turn, err error) {
 	return Turn{}, errors.New(m.describeUnmatchedLocked(r))
 }
 
-// pickLocked prefers conditional turns, so that a turn for one special request can be anywhere among
-// those that are taken in order.
+// pickLocked prefers conditional turns, so that a turn for one special request can be anywhere among the ordered ones.
 func (m *Model) pickLocked(r *Request) int {
 	inOrder := -1
 	for i, t := range m.script.Turns {
@@ -235,8 +231,7 @@ func (m *Model) failLocked(r *Request, status int, reason string) *Failure {
 	return &f
 }
 
-// refusalStatus is 402 for a request without a turn: the CLI retries neither 402 nor 403, and takes
-// only 403 for a failed login.
+// refusalStatus is 402 for a missing turn: the CLI retries neither 402 nor 403, and takes only 403 for a failed login.
 func refusalStatus(err error) int {
 	if errors.Is(err, errInvalidRequest) {
 		return http.StatusBadRequest

@@ -9,8 +9,7 @@ import (
 	"strings"
 )
 
-// A Part is one content block that a client sent. Only the fields of its Type are set; Raw holds
-// all of it.
+// A Part is one content block that a client sent. Only the fields of its Type are set; Raw holds all of it.
 type Part struct {
 	Type string `json:"type"`
 	// Text is set for "text".
@@ -59,8 +58,7 @@ func isPlainPart(kind string) bool {
 	return false
 }
 
-// Parts is the content of a message. The API also takes a string for it, which decodes to one
-// part of type "text".
+// Parts is the content of a message. The API also takes a string for it, which decodes to one part of type "text".
 type Parts []Part
 
 // UnmarshalJSON decodes a list of blocks or a string.

@@ -165,8 +165,7 @@ func (r *Request) ToolResults(idOrName string) []ToolResult {
 	return toolResults(r.Messages, r.callNames(), idOrName, r.present(idOrName))
 }
 
-// BringsToolResult reports whether the result of a tool, given by id or name, came since the
-// model's last answer.
+// BringsToolResult reports whether the result of a tool, given by id or name, came since the model's last answer.
 func (r *Request) BringsToolResult(idOrName string) bool {
 	return len(toolResults(r.newMessages(), r.callNames(), idOrName, r.present(idOrName))) > 0
 }

@@ -13,19 +13,15 @@ import (
 type Script struct {
 	// Turns are the answers; the package comment has the rule of choice.
 	Turns []Turn
-	// Default answers every request for which Turns has no turn left. Nil means that such a
-	// request is refused and recorded as a [Failure].
+	// Default answers requests for which Turns has no turn left. Nil: they are refused and recorded as a [Failure].
 	Default *Turn
-	// Strict refuses requests that break the Messages API's own rules, with status 400 and a
-	// [Failure]; such a request uses no turn.
+	// Strict refuses requests that break the Messages API's rules, with status 400 and a [Failure]; they use no turn.
 	Strict bool
-	// StrictRoles also refuses two messages of the same role in a row. The API itself joins
-	// them, so this is for clients that must alternate.
+	// StrictRoles also refuses two messages of one role in a row, which the API joins, for clients that must alternate.
 	StrictRoles bool
 	// CountTokens is the answer to token counting. Zero means a quarter of the body's bytes.
 	CountTokens int
-	// IDPrefix is put into all identifiers that are counted, so that two models can take part in
-	// one conversation.
+	// IDPrefix is put into all identifiers that are counted, so that two models can take part in one conversation.
 	IDPrefix string
 	// KeepRequests bounds how many requests are kept; older ones are forgotten. Zero means all.
 	KeepRequests int

@@ -17,8 +17,7 @@ import (
 // closeLimit is how long Close waits for answers that are under way.
 const closeLimit = 5 * time.Second
 
-// ErrStillRunning is returned by [Server.Close] when an answer does not end, which only a function
-// of the script can cause.
+// ErrStillRunning is returned by [Server.Close] when an answer does not end, which only a function of the script can cause.
 var ErrStillRunning = errors.New("script: an answer is still running")
 
 // A Server serves a [Model] on a loopback port of its own. It owns one goroutine for accepting and

@@ -8,7 +8,6 @@ import (
 	"net/http"
 )
 
-// An event is one server-sent event of a streamed message.
 type event struct {
 	name  string
 	data  any

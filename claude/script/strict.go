@@ -11,7 +11,6 @@ import (
 // errInvalidRequest is wrapped by the reasons that a strict script gives.
 var errInvalidRequest = errors.New("invalid request")
 
-// check applies the script's rules to a request.
 func (s Script) check(r *Request) error {
 	if s.Strict {
 		if err := checkRequest(r); err != nil {
@@ -98,9 +97,8 @@ func checkMessage(m Message) error {
 	return nil
 }
 
-// checkToolPairs wants every tool_use answered by a tool_result in the next user message, and no
-// other tool_result. Messages in a row of one role count as one, and system messages between
-// count as none, as in the API.
+// checkToolPairs wants every tool_use answered by a tool_result in the next user message, and no other tool_result. Messages
+// in a row of one role count as one, and system messages between count as none, as in the API.
 func checkToolPairs(messages []Message) error {
 	var open []string // ids of the last assistant message that have no result yet
 	last := ""

@@ -7,7 +7,6 @@ import "time"
 // Forever, as [Turn.Repeat], keeps a turn in use for every request it matches.
 const Forever = -1
 
-// Stop reasons of the Messages API.
 const (
 	stopEndTurn   = "end_turn"
 	stopToolUse   = "tool_use"
@@ -23,16 +22,14 @@ const StructuredOutputTool = "StructuredOutput"
 type Turn struct {
 	// Name appears in failures and in [Request.Turn]. Empty means "turn N", counted from 1.
 	Name string
-	// Match is the condition on requests that this turn answers. The zero value makes the turn
-	// unconditional: it is taken in order.
+	// Match is the condition on requests that this turn answers. The zero value has none: the turn is taken in order.
 	Match Match
 	// Repeat is how many requests the turn answers. Zero means one, [Forever] all.
 	Repeat int
 
 	// Content is the message, block by block.
 	Content []Block
-	// StopReason is sent with the message. Empty means "tool_use" if Content holds a tool call,
-	// "end_turn" otherwise.
+	// StopReason is sent with the message. Empty means "tool_use" if Content holds a tool call, "end_turn" otherwise.
 	StopReason string
 	// StopSequence is sent beside StopReason; empty means null.
 	StopSequence string
@@ -47,8 +44,7 @@ type Turn struct {
 	Delay time.Duration
 	// DeltaDelay is the time before each content delta of a stream.
 	DeltaDelay time.Duration
-	// ChunkSize is the number of characters in each delta of a stream. Zero means that a block
-	// comes in one delta.
+	// ChunkSize is the number of characters in each delta of a stream. Zero means that a block comes in one delta.
 	ChunkSize int
 
 	// Error answers with an HTTP error instead of a message.

@@ -21,11 +21,9 @@ const deferralType = "hook_deferred_tool"
 // deferralWindow is how much of a session's end is searched for marks. The CLI searches 1 MiB.
 const deferralWindow = 4 << 20
 
-// A deferral is the mark of a deferred call.
 type deferral struct{ call, uuid, parent string }
 
-// parseDeferral reads a mark. It compares names exactly and reads every duplicate, so that it finds
-// every mark that the CLI finds.
+// parseDeferral reads a mark. It compares names exactly and reads every duplicate, to find all marks that the CLI finds.
 func parseDeferral(line []byte) (d deferral, ok bool) {
 	if !bytes.Contains(line, []byte(deferralType)) && !bytes.Contains(line, []byte(`\u`)) {
 		return deferral{}, false
@@ -55,8 +53,7 @@ func parseDeferral(line []byte) (d deferral, ok bool) {
 	return d, ok
 }
 
-// withoutDeferrals returns the entries without the marks of deferred calls. Children of a mark become
-// children of its parent.
+// withoutDeferrals returns the entries without marks of deferred calls. Children of a mark become those of its parent.
 func withoutDeferrals(entries []json.RawMessage) []json.RawMessage {
 	parents := map[string]string{} // of the marks, by uuid
 	kept := make([]json.RawMessage, 0, len(entries))
@@ -133,8 +130,7 @@ func Deferred(ctx context.Context, id string, opts Options) ([]string, error) {
 	return calls, nil
 }
 
-// deferredIn searches one project, or one session of it. A link out of the projects directory is an error: the CLI
-// would follow it.
+// deferredIn searches a project, or one session of it. A link out of the projects directory is an error: the CLI follows it.
 func (p *projects) deferredIn(ctx context.Context, key, id string) (calls []string, err error) {
 	ids := []string{id}
 	if id == "" {

@@ -20,9 +20,8 @@
 //
 // # What it does not promise
 //
-// The CLI writes a session's file 10 to 100 ms after the same line is on its output, so a session
-// read during a run may lack its newest lines. A session with the same id below two projects is found
-// once, in the newer file. A process that is killed leaves its [Resumed] directory behind, named
-// drover-resume-* in the temporary directory. Paths are not normalised to Unicode form C: tests show
-// that the CLI does not either.
+// The CLI writes a session's file 10 to 100 ms after the same line is on its output, so a session read during a run may lack
+// its newest lines. A session with the same id below two projects is found once, in the newer file. A process that is killed
+// leaves its [Resumed] directory behind, named drover-resume-* in the temporary directory. Paths are not normalised to
+// Unicode form C: tests show that the CLI does not either.
 package transcript

@@ -32,17 +32,15 @@ type Entry struct {
 	IsCompactSummary  bool            `json:"isCompactSummary"`
 	Message           json.RawMessage `json:"message"`
 
-	// ParentToolUseID and ParentAgentID are set for the messages of a subagent, from its sidecar:
-	// the tool call that started it, and the subagent that made this call if it was not the main
-	// conversation.
+	// ParentToolUseID and ParentAgentID are set for the messages of a subagent, from its sidecar: the tool call that started
+	// it, and the subagent that made this call if it was not the main conversation.
 	ParentToolUseID string `json:"-"`
 	ParentAgentID   string `json:"-"`
 	// Raw is the whole line, without its newline.
 	Raw json.RawMessage `json:"-"`
 }
 
-// ParseEntry reads one line. A field of an unexpected type is left zero; only text that is not a
-// JSON object is an error.
+// ParseEntry reads one line. A field of an unexpected type is left zero; only text that is not a JSON object is an error.
 func ParseEntry(line []byte) (Entry, error) {
 	line = bytes.TrimSpace(line)
 	var e Entry
@@ -90,8 +88,7 @@ func splitLines(data []byte) [][]byte {
 	return lines
 }
 
-// parseEntries reads every line that is a JSON object. Other lines, left by a crash or another
-// program, are skipped, as the CLI skips them.
+// parseEntries reads every line that is a JSON object. Like the CLI it skips others, left by a crash or another program.
 func parseEntries[Line ~[]byte](lines []Line) []Entry {
 	var entries []Entry
 	for _, line := range lines {

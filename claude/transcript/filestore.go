@@ -20,19 +20,17 @@ import (
 	"github.com/drover-agents/drover/internal/filelock"
 )
 
-// lockPoll is how often a lock that another process holds is tried again. Locks are held for one
-// write, so the first try nearly always succeeds.
+// lockPoll is how often another process's lock is tried again. It is held for one write, so the first try mostly succeeds.
 const lockPoll = 2 * time.Millisecond
 
 // A FileStore is a [Store] in a directory, laid out as the CLI lays out its own: one file of lines
 // per transcript, <project>/<session>.jsonl and <project>/<session>/<subpath>.jsonl. Files can be
 // read by their owner alone. It has all optional methods.
 //
-// Several processes may use one directory: an append holds an exclusive lock on its file (advisory,
-// so network file systems without locks are not supported). An append that fails leaves no entries.
-// An append that a crash cuts off leaves at most whole entries from its start; Load ignores the torn
-// rest, and the next Append removes it. Data is written without fsync: it survives the death of the
-// process, not the loss of power.
+// Several processes may use one directory: an append holds an exclusive lock on its file (advisory, so network file systems
+// without locks are not supported). An append that fails leaves no entries. An append that a crash cuts off leaves at most
+// whole entries from its start; Load ignores the torn rest, and the next Append removes it. Data is written without fsync:
+// it survives the death of the process, not the loss of power.
 type FileStore struct {
 	dir *projects
 }
@@ -52,7 +50,6 @@ func NewFileStore(dir string) (*FileStore, error) {
 // Close releases the directory. The store cannot be used afterwards.
 func (s *FileStore) Close() error { return s.dir.Close() }
 
-// file is where the entries of key are.
 func (k Key) file() string { return path.Join(k.ProjectKey, k.SessionID, k.Subpath) + ".jsonl" }
 
 // Append implements [Store].
@@ -115,7 +112,6 @@ func (s *FileStore) Lock(ctx context.Context, key Key) (unlock func() error, err
 	}
 }
 
-// open opens a file for writing, and makes it if it is missing.
 func (s *FileStore) open(name string) (*os.File, error) {
 	if err := s.dir.MkdirAll(path.Dir(name), 0o700); err != nil {
 		return nil, err
@@ -184,8 +180,7 @@ func lastLine(f io.ReaderAt, size int64) ([]byte, error) {
 	}
 }
 
-// Load implements [Store]. A line that is not JSON, other than a torn last one, is an error with its
-// line number.
+// Load implements [Store]. A line that is not JSON, other than a torn last one, is an error with its line number.
 func (s *FileStore) Load(ctx context.Context, key Key) ([]json.RawMessage, error) {
 	if err := key.Validate(); err != nil {
 		return nil, err

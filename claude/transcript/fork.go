@@ -28,10 +28,9 @@ type ForkOptions struct {
 	NewID func() string
 }
 
-// Fork copies a session into a new one beside it and returns the new id. The copy has fresh uuids
-// throughout, and forkedFrom of every entry names its source. Subagent conversations are not
-// copied, nor are the marks of tool calls that a hook deferred. A copy that cannot be written whole is
-// removed.
+// Fork copies a session into a new one beside it and returns the new id. The copy has fresh uuids throughout, and forkedFrom
+// of every entry names its source. Subagent conversations are not copied, nor are the marks of tool calls that a hook
+// deferred. A copy that cannot be written whole is removed.
 func Fork(ctx context.Context, id string, opts ForkOptions) (string, error) {
 	if opts.Now == nil {
 		opts.Now = time.Now
@@ -70,7 +69,6 @@ func (p *projects) create(name string, data []byte) error {
 	return nil
 }
 
-// A forker holds what one fork needs to know of its source.
 type forker struct {
 	opts         ForkOptions
 	oldID, newID string
@@ -107,7 +105,6 @@ func (f *forker) addReplacements(line []byte) {
 	}
 }
 
-// lines returns the content of the new session.
 func (f *forker) lines() ([]byte, error) {
 	if err := f.cut(); err != nil {
 		return nil, err
@@ -134,7 +131,6 @@ func (f *forker) lines() ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// cut drops the entries after the message UpTo.
 func (f *forker) cut() error {
 	if f.opts.UpTo == "" {
 		return nil
@@ -148,8 +144,7 @@ func (f *forker) cut() error {
 	return fmt.Errorf("%w: message %.80q", ErrNotFound, f.opts.UpTo)
 }
 
-// entry returns the copy of one entry. The last one gets a new timestamp, so that the copy is
-// the most recent session.
+// entry returns the copy of one entry. The last one gets a new timestamp, so that the copy is the most recent session.
 func (f *forker) entry(e Entry, last bool) ([]byte, error) {
 	o, err := parseObject(e.Raw)
 	if err != nil {
@@ -208,8 +203,7 @@ func (f *forker) copied(old string) any {
 	return nil
 }
 
-// isCopied reports whether a link of the source is one of the copy. The mark of a deferred call is not: two
-// sessions would run the call.
+// isCopied reports whether a link of the source is copied. The mark of a deferred call is not: two sessions would run it.
 func isCopied(e Entry) bool {
 	_, deferred := parseDeferral(e.Raw)
 	return e.Type != "progress" && !deferred

@@ -26,8 +26,7 @@ var (
 	ErrBadID = errors.New("transcript: session id is not a UUID")
 	// ErrBadKey is returned for a store key whose path could lead out of the store.
 	ErrBadKey = errors.New("transcript: unsafe store key")
-	// ErrOutside is reported for a mirror frame whose file is not a session below the projects
-	// directory.
+	// ErrOutside is reported for a mirror frame whose file is not a session below the projects directory.
 	ErrOutside = errors.New("transcript: file is outside the projects directory")
 	// ErrInUse is returned by [Locker.Lock] for a session that goes on elsewhere.
 	ErrInUse = advice.Wrap(errors.New("transcript: the session is in use"), "wait until the other run has ended, or fork the session")
@@ -48,13 +47,11 @@ type Options struct {
 	// CLAUDE_CODE_PROJECT_DIR_NAME does for the CLI. Empty means that variable, which counts only
 	// where the config directory is not the default one, and only with a valid value.
 	ProjectDirName string
-	// NoWorktrees keeps Project to its own directory. By default the other git worktrees of its
-	// repository belong to it.
+	// NoWorktrees keeps Project to its own directory. By default the other git worktrees of its repository belong to it.
 	NoWorktrees bool
 }
 
-// ConfigDir returns dir or, if it is empty, the default config directory: CLAUDE_CONFIG_DIR, else
-// ~/.claude.
+// ConfigDir returns dir or, if it is empty, the default config directory: CLAUDE_CONFIG_DIR, else ~/.claude.
 func ConfigDir(dir string) (string, error) {
 	if dir == "" {
 		dir = os.Getenv("CLAUDE_CONFIG_DIR")
@@ -69,9 +66,8 @@ func ConfigDir(dir string) (string, error) {
 	return filepath.Join(home, ".claude"), nil
 }
 
-// ProjectKey returns the name of the directory below projects in which the CLI keeps the sessions
-// of the working directory cwd. Symbolic links in cwd are resolved; a cwd that does not exist is
-// taken as written.
+// ProjectKey returns the name of the directory below projects in which the CLI keeps the sessions of the working directory
+// cwd. Symbolic links in cwd are resolved; a cwd that does not exist is taken as written.
 func ProjectKey(cwd string) string {
 	if abs, err := filepath.Abs(cwd); err == nil {
 		cwd = abs

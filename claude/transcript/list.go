@@ -59,9 +59,8 @@ type ListOptions struct {
 	NoArchived bool
 }
 
-// List returns the sessions on disk, the most recently changed first. A config directory without
-// sessions is an empty list. Files that are not sessions, cannot be read, belong to a subagent or
-// have no description are left out.
+// List returns the sessions on disk, the most recently changed first. A config directory without sessions is an empty list.
+// Files that are not sessions, cannot be read, belong to a subagent or have no description are left out.
 func List(ctx context.Context, opts ListOptions) ([]Info, error) {
 	p, keys, err := opts.openKeys(ctx)
 	if p == nil {

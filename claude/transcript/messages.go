@@ -20,9 +20,8 @@ type MessagesOptions struct {
 	System bool
 }
 
-// Messages returns the user and assistant messages of a session in the order of the conversation:
-// the branch that was continued last, without abandoned ones. Summaries made by compaction are part
-// of it; hidden and subagent messages are not.
+// Messages returns the user and assistant messages of a session in the order of the conversation: the branch that was
+// continued last, without abandoned ones. Summaries made by compaction are part of it; hidden and subagent messages are not.
 func Messages(ctx context.Context, id string, opts MessagesOptions) ([]Entry, error) {
 	entries, err := Entries(ctx, id, opts.Options)
 	if err != nil {
@@ -31,8 +30,7 @@ func Messages(ctx context.Context, id string, opts MessagesOptions) ([]Entry, er
 	return opts.page(visible(chain(entries), opts.System)), nil
 }
 
-// Entries returns every line of a session as it is on disk. Lines that are not JSON objects are
-// skipped.
+// Entries returns every line of a session as it is on disk. Lines that are not JSON objects are skipped.
 func Entries(ctx context.Context, id string, opts Options) ([]Entry, error) {
 	p, s, err := open(ctx, id, opts)
 	if err != nil {

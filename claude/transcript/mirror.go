@@ -14,8 +14,7 @@ import (
 	"time"
 )
 
-// ErrMirrorFull is reported when entries were dropped because the store was too slow for too long.
-// The mirrored transcript lacks them from then on.
+// ErrMirrorFull is reported when entries were dropped because the store was too slow. The mirrored transcript lacks them.
 var ErrMirrorFull = errors.New("transcript: mirror is full, entries were dropped")
 
 // ErrMirrorClosed is reported for entries that came after Close.
@@ -26,8 +25,8 @@ type MirrorOptions struct {
 	// Dir is the config directory of the CLI that sends the frames. Empty means CLAUDE_CONFIG_DIR,
 	// else ~/.claude. A frame for a file elsewhere is dropped and reported.
 	Dir string
-	// ProjectKey is the project of all keys. Empty means the directory that a frame names. A session
-	// resumed from a store keeps the project it has there.
+	// ProjectKey is the project of all keys. Empty means the directory that a frame names. A session resumed from a store
+	// keeps the project it has there.
 	ProjectKey string
 	// Eager appends every frame at once. By default frames are gathered until Flush or Close, or
 	// until there is more than MaxEntries or MaxBytes.
@@ -36,18 +35,15 @@ type MirrorOptions struct {
 	MaxEntries int
 	// MaxBytes is the size of the entries that may wait. Zero means 1 MiB.
 	MaxBytes int
-	// MaxPending is the size of the entries kept for a store that does not keep up; more are
-	// dropped. Zero means 256 MiB.
+	// MaxPending is the size of the entries kept for a store that does not keep up; more are dropped. Zero means 256 MiB.
 	MaxPending int
 	// AppendTimeout limits one append. Zero means 60 seconds.
 	AppendTimeout time.Duration
-	// Retries are the pauses before further attempts after a failed append. Nil means 200 ms and
-	// 800 ms. An append that timed out is not tried again: it might still arrive, and entries must
-	// not be stored twice.
+	// Retries are the pauses before further attempts after a failed append. Nil means 200 ms and 800 ms. An append that
+	// timed out is not tried again: it might still arrive, and entries must not be stored twice.
 	Retries []time.Duration
-	// OnError is called for every lost batch, with its key, and for every dropped frame, with the zero
-	// Key. The mirror calls it on a goroutine of its own, or in Add for a dropped frame. It must not
-	// block for long. Nil ignores the errors.
+	// OnError is called for every lost batch, with its key, and for every dropped frame, with the zero Key. The mirror calls
+	// it on a goroutine of its own, or in Add for a dropped frame. It must not block for long. Nil ignores the errors.
 	OnError func(key Key, err error)
 }
 
@@ -185,9 +181,8 @@ func (m *Mirror) wakeLocked() {
 	}
 }
 
-// Flush appends all entries added before, and waits until they are stored or lost. A lost batch is not
-// an error of Flush. The end of ctx is, and the work goes on; if the store has refused the last append,
-// the error is the store's.
+// Flush appends all entries added before, and waits until they are stored or lost. A lost batch is not an error of Flush.
+// The end of ctx is, and the work goes on; if the store has refused the last append, the error is the store's.
 func (m *Mirror) Flush(ctx context.Context) error {
 	m.mu.Lock()
 	if m.closed {

@@ -16,8 +16,7 @@ import (
 	"github.com/drover-agents/drover/internal/ident"
 )
 
-// Rename gives a session a title, which precedes every other description of it. It may be called
-// while the CLI has the session open.
+// Rename gives a session a title, which precedes other descriptions. It may be called while the CLI has the session open.
 func Rename(ctx context.Context, id, title string, opts Options) error {
 	if title = strings.TrimSpace(strings.ToValidUTF8(title, "\uFFFD")); title == "" {
 		return fmt.Errorf("%w: title of session %.80q", ErrEmptyText, id)
@@ -53,8 +52,7 @@ func sanitise(s string) string {
 	}, s))
 }
 
-// appendLine adds one line to a session that exists. The file is never created, so that a session
-// deleted meanwhile stays deleted.
+// appendLine adds a line to an existing session. It never creates the file, so that one deleted meanwhile stays deleted.
 func appendLine(ctx context.Context, id string, opts Options, line any) error {
 	return change(ctx, id, opts, "changing", func(p *projects, s session) error {
 		f, err := p.OpenFile(s.file(), os.O_RDWR|os.O_APPEND, 0)
@@ -70,8 +68,7 @@ func appendLine(ctx context.Context, id string, opts Options, line any) error {
 	})
 }
 
-// Delete removes a session with its subagents and all other files of it. A session of the same id below
-// another project stays.
+// Delete removes a session with its subagents and other files. A session of the same id below another project stays.
 func Delete(ctx context.Context, id string, opts Options) error {
 	return change(ctx, id, opts, "deleting", func(p *projects, s session) error {
 		// The directory goes first: if it cannot, the session is still found by the next try.

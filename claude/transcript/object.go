@@ -50,7 +50,6 @@ func (o object) set(key string, value any) object {
 	return append(o, member{key, raw})
 }
 
-// without returns o less the named members.
 func (o object) without(keys ...string) object {
 	return slices.DeleteFunc(o, func(m member) bool { return slices.Contains(keys, m.key) })
 }
@@ -67,8 +66,7 @@ func (o object) bytes() []byte {
 	return append(b, '}')
 }
 
-// encode marshals values that always encode: strings, numbers, and structs of them. It leaves <, >
-// and & as they are, as the CLI does.
+// encode marshals values that always encode: strings, numbers, structs of them. Like the CLI it leaves <, > and & alone.
 func encode(v any) []byte {
 	raw, err := plainjson.Marshal(v)
 	if err != nil {

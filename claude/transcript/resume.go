@@ -21,17 +21,15 @@ import (
 
 // ResumeOptions configure [Materialise]. The zero value copies no settings.
 type ResumeOptions struct {
-	// HostConfigDir names a config directory whose login, state and settings the CLI is to have.
-	// Empty means none: the home directory is not read by default. The refresh token of the
-	// login is left out, because using it in the copy would end the original login; plugins and
-	// marketplaces are left out, because they are not in the copy.
+	// HostConfigDir names a config directory whose login, state and settings the CLI is to have. Empty means none: the home
+	// directory is not read by default. The refresh token of the login is left out, because using it in the copy would end
+	// the original login; plugins and marketplaces are left out, because they are not in the copy.
 	HostConfigDir string
 	// HostStateFile is the .claude.json that goes with it. Empty means the one in HostConfigDir; for
 	// the default config directory the CLI keeps it one level higher.
 	HostStateFile string
-	// WorkDir is the working directory in which the CLI will run. Empty means the one of the key's
-	// project. Name it when it is another one: CLI 2.1.197 finds a session only below the project
-	// that it runs in, later ones below any.
+	// WorkDir is the working directory in which the CLI will run. Empty means the one of the key's project. Name it when it
+	// is another one: CLI 2.1.197 finds a session only below the project that it runs in, later ones below any.
 	WorkDir string
 	// KeepDeferred keeps the marks of tool calls that a hook deferred. A CLI without --await-initialize
 	// runs such a call before its host has registered a hook. By default the marks are left out, and the
@@ -58,9 +56,8 @@ type Resumed struct {
 	err   error
 }
 
-// Materialise loads a session from store and writes it to a new directory that only its owner can
-// read. The error wraps [ErrNotFound] if the store has no such session. When it fails or ctx ends, it
-// removes the directory.
+// Materialise loads a session from store and writes it to a new directory that only its owner can read. The error wraps
+// [ErrNotFound] if the store has no such session. When it fails or ctx ends, it removes the directory.
 func Materialise(ctx context.Context, store Store, key Key, opts ResumeOptions) (*Resumed, error) {
 	key.Subpath = ""
 	if err := key.Validate(); err != nil {
@@ -128,7 +125,6 @@ func (r *Resumed) fill(ctx context.Context, store Store, opts ResumeOptions) err
 	return r.fillSubkeys(ctx, root, store, opts)
 }
 
-// file is where the entries of key go in r.
 func (r *Resumed) file(key Key) string {
 	key.ProjectKey = r.project
 	return path.Join("projects", key.file())
@@ -160,8 +156,7 @@ func within[T any](ctx context.Context, limit time.Duration, ask func(context.Co
 	}
 }
 
-// fillSubkeys writes the transcripts below the session. A subpath that is not a plain path is an error,
-// because its writer is hostile.
+// fillSubkeys writes the transcripts below the session. A subpath that is not plain is an error: its writer is hostile.
 func (r *Resumed) fillSubkeys(ctx context.Context, root *os.Root, store Store, opts ResumeOptions) error {
 	lister, ok := store.(SubkeyLister)
 	if !ok {

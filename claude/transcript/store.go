@@ -20,8 +20,7 @@ type Key struct {
 	ProjectKey string `json:"projectKey"`
 	// SessionID is the session's UUID.
 	SessionID string `json:"sessionId"`
-	// Subpath names a transcript below the session, such as "subagents/agent-a1". Empty means the
-	// main conversation.
+	// Subpath names a transcript below the session, such as "subagents/agent-a1". Empty means the main conversation.
 	Subpath string `json:"subpath,omitempty"`
 }
 

@@ -39,8 +39,7 @@ func Subagents(ctx context.Context, id string, opts Options) ([]Subagent, error)
 	return p.subagents(ctx, s)
 }
 
-// SubagentMessages returns the messages of one subagent, oldest first, each with the tool call that
-// started it.
+// SubagentMessages returns the messages of one subagent, oldest first, each with the tool call that started it.
 func SubagentMessages(ctx context.Context, id, agentID string, opts MessagesOptions) ([]Entry, error) {
 	p, s, err := open(ctx, id, opts.Options)
 	if err != nil {
@@ -62,8 +61,7 @@ func SubagentMessages(ctx context.Context, id, agentID string, opts MessagesOpti
 	return opts.page(agents[at].messages(parseEntries(splitLines(data)), opts.System)), nil
 }
 
-// messages rebuilds the conversation: here the last message is the leaf, and every entry is of a
-// side chain.
+// messages rebuilds the conversation: here the last message is the leaf, and every entry is of a side chain.
 func (a Subagent) messages(entries []Entry, system bool) []Entry {
 	links := make(map[string]int, len(entries))
 	leaf := -1

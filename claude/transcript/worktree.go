@@ -15,8 +15,7 @@ import (
 // worktreeLimit bounds the call of git: a listing never hangs on a slow disk.
 const worktreeLimit = 5 * time.Second
 
-// openKeys opens the projects directory, and returns the directories below it that o selects. Both are nil if
-// there is no projects directory.
+// openKeys opens the projects directory and returns the directories in it that o selects; both nil without such a directory.
 func (o Options) openKeys(ctx context.Context) (*projects, []string, error) {
 	p, err := openProjects(o.Dir)
 	if errors.Is(err, ErrNotFound) {

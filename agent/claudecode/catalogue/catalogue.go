@@ -48,8 +48,7 @@ func worktree(input json.RawMessage) (tool.Risk, tool.Capability) {
 	return harmful, byWorktree
 }
 
-// natives is the catalogue. A tool that changes nothing but the conversation and what it started is
-// read-only: its todo list, its plan, its background tasks.
+// natives is the catalogue. A tool that changes only the conversation (todo list, plan) and what it started is read-only.
 var natives = []tool.Native{
 	// Files. Replace, NotebookEditCell and Create are older names.
 	{Name: "Write", Risk: mutates, Needs: tool.FileWrite, Files: tool.WritesFile, Verb: "write"},
@@ -75,9 +74,8 @@ var natives = []tool.Native{
 	{Name: "PowerShell", Risk: harmful, Needs: tool.ShellExecute, Fields: commands},
 	{Name: "REPL", Risk: harmful, Needs: tool.ShellExecute},
 	{Name: "Monitor", Risk: harmful, Needs: tool.ShellExecute | tool.NetworkAccess, Fields: commands, Shell: true},
-	// A skill or a command may hold shell commands that the CLI runs while it loads the text. No
-	// hook and no permission callback sees them, so the one chance to judge them is here. The CLI's
-	// setting disableSkillShellExecution turns them off.
+	// A skill or a command may hold shell commands that the CLI runs while it loads the text, unless its setting
+	// disableSkillShellExecution is on. No hook and no permission callback sees them: they can be judged only here.
 	{Name: "Skill", Risk: harmful, Needs: tool.ShellExecute, Caller: true},
 	{Name: "SlashCommand", Risk: harmful, Needs: tool.ShellExecute, Caller: true},
 	// These look at what runs already, or end it.
@@ -120,9 +118,8 @@ var natives = []tool.Native{
 	{Name: "ExitWorktree", Risk: harmful, Needs: byWorktree},
 	{Name: "Workflow", Risk: harmful, Needs: byWorktree, Caller: true},
 
-	// Schedules. A scheduled prompt such as "/deploy" is a command or a skill: at its time the CLI runs
-	// the shell commands in it without a hook, as it does for Skill. A job may
-	// be kept in a file of the project, and then outlives the run.
+	// Schedules. A scheduled prompt such as "/deploy" is a command or a skill: at its time the CLI runs the shell commands
+	// in it without a hook, as it does for Skill. A job may be kept in a file of the project, and then outlives the run.
 	{Name: "CronCreate", Risk: harmful, Needs: tool.FileWrite | tool.ShellExecute},
 	{Name: "ScheduleWakeup", Risk: harmful, Needs: tool.ShellExecute},
 	{Name: "CronDelete", Risk: mutates, Needs: tool.FileWrite},
@@ -165,7 +162,6 @@ var natives = []tool.Native{
 	{Name: "WaitForMcpServers", Risk: harmless},
 }
 
-// plan makes a plan of the todo list of the agent.
 func plan(input, _ json.RawMessage) event.Payload {
 	var in struct {
 		Todos *[]session.PlanStep `json:"todos"`
@@ -193,7 +189,6 @@ func addedStep(input, output json.RawMessage) event.Payload {
 	return session.PlanStepUpdated{ID: out.Task.ID, Description: in.Subject, Status: "pending", ActiveForm: in.ActiveForm}
 }
 
-// changedStep makes a step of a task that the agent has changed.
 func changedStep(input, _ json.RawMessage) event.Payload {
 	var in struct {
 		ID         string `json:"taskId"`

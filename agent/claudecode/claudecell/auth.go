@@ -36,8 +36,7 @@ type Finding struct {
 	BaseURL string
 	// Bedrock is set in ModeBedrock.
 	Bedrock *BedrockConfig
-	// Notes are what else was seen on the way: a settings file that is not JSON, a credential that
-	// is behind this one.
+	// Notes are what else was seen on the way: a settings file that is not JSON, a credential that is behind this one.
 	Notes []string
 
 	// Pointers, since package fmt prints fields that it cannot ask for their methods.
@@ -45,8 +44,7 @@ type Finding struct {
 	from       *search
 }
 
-// BedrockConfig is what is known of Bedrock. Credentials are found by AWS's own rules, outside of the
-// cell.
+// BedrockConfig is what is known of Bedrock. Credentials are found by AWS's own rules, outside of the cell.
 type BedrockConfig struct {
 	Region  string
 	Profile string

@@ -23,8 +23,7 @@ import (
 // so. A variable of this process counts before the same one in the host's settings. Vertex and Foundry
 // are refused. The error is an [*isolation.AuthError].
 //
-// It makes no network request and runs no helper. It opens the stored login only if Auth allows
-// so.
+// It makes no network request and runs no helper. It opens the stored login only if Auth allows so.
 func Authenticate(i *isolation.Isolation) (*Finding, error) {
 	if only := i.Auth.Only; i.APIKey != "" && only != "" && only != ModeExplicitKey {
 		return nil, &isolation.AuthError{
@@ -65,7 +64,6 @@ var ways = []struct {
 	{ModeStoredLogin, (*search).storedLogin},
 }
 
-// search is one look at the host.
 type search struct {
 	apiKey   string // Isolation.APIKey
 	host     isolation.Host
@@ -127,8 +125,7 @@ func (f *Finding) lookup(name string) (value string, there bool) {
 	return value, value != ""
 }
 
-// isOn reads a switch as the CLI does. A switch of this process that is set to something else is off,
-// in spite of the settings.
+// isOn reads a switch as the CLI does. A switch of this process with any other value is off, in spite of the settings.
 func (s *search) isOn(name string) (bool, Source) {
 	value, source := s.variable(name)
 	switch strings.ToLower(strings.TrimSpace(value)) {
@@ -186,7 +183,6 @@ func (s *search) unsupported() (*Finding, error) {
 	return nil, nil
 }
 
-// secretIn is a credential in a variable.
 func (s *search) secretIn(name string) (*Finding, error) {
 	value, source := s.variable(name)
 	if value == "" {

@@ -64,7 +64,6 @@ func copyAWSFiles(home *isolation.Home, folder string) error {
 	return nil
 }
 
-// awsFiles are the names of the files that are there.
 func awsFiles(root *os.Root) ([]string, error) {
 	names := []string{"config", "credentials"}
 	entries, err := fs.ReadDir(root.FS(), "sso/cache")
@@ -108,8 +107,7 @@ func copyAWSFile(root *os.Root, name, to string) error {
 	return os.WriteFile(to, content, 0o600)
 }
 
-// checkAWSConfigPath fails if AWSConfigPath is set and is not a readable folder. AWS itself would continue
-// without it, and report missing credentials.
+// checkAWSConfigPath refuses an AWSConfigPath that is not a readable folder. AWS would go on and report missing credentials.
 func checkAWSConfigPath(i *isolation.Isolation) error {
 	if i.AWSConfigPath == "" {
 		return nil

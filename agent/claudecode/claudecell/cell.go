@@ -101,7 +101,6 @@ func files(o *claude.Options) []isolation.File {
 	return files
 }
 
-// servers are the MCP servers that the CLI starts.
 func servers(o *claude.Options) (servers []isolation.Server) {
 	for _, name := range slices.Sorted(maps.Keys(o.MCPServers)) {
 		if server, ok := o.MCPServers[name].(claude.MCPStdio); ok {
@@ -121,7 +120,6 @@ func remoteTools(o *claude.Options) []string {
 	return nil
 }
 
-// variables are those of the CLI in its cell.
 func variables(in isolation.Inside) map[string]string {
 	env := claude.CellEnv{
 		Path: in.Env["PATH"], Home: in.Home.Path(), Config: in.Home.ConfigDir(), Temp: in.Temp,

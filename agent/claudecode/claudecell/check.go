@@ -39,8 +39,7 @@ func checkOptions(level isolation.Level, o *claude.Options) error {
 	return errors.Join(errs...)
 }
 
-// sandboxSettings are the fields of options with settings of the CLI's own sandbox. The CLI
-// itself reports unreadable ones.
+// sandboxSettings are the fields of options with settings of the CLI's own sandbox. The CLI itself reports unreadable ones.
 func sandboxSettings(o *claude.Options) (fields []string) {
 	file := func(path string) []byte {
 		text, _ := os.ReadFile(path)

@@ -13,22 +13,19 @@ import (
 	"github.com/drover-agents/drover/isolation"
 )
 
-// HomeOptions are what the settings of a home are made from. The zero value is a cell without network
-// for tools.
+// HomeOptions are what the settings of a home are made from. The zero value is a cell without network for tools.
 type HomeOptions struct {
 	Network *isolation.NetworkPolicy
 	Sandbox *isolation.Sandbox
 	// Level is the isolation level of the CLI.
 	Level isolation.Level
-	// Workspace is what relative paths of Sandbox are meant from. AddDirs are further folders of the
-	// agent.
+	// Workspace is what relative paths of Sandbox are meant from. AddDirs are further folders of the agent.
 	Workspace string
 	AddDirs   []string
 	// CLI is the agent's program, and HostHome the home of the host's user. Both matter to the CLI's
 	// own sandbox, which hides HostHome but for what is needed.
 	CLI, HostHome string
-	// ProxyPort and SOCKSPort are where Drover's proxy listens inside of a cell. They matter to the
-	// CLI's own sandbox when it is nested.
+	// ProxyPort and SOCKSPort are those of Drover's proxy in a cell, for the CLI's own sandbox when it is nested.
 	ProxyPort, SOCKSPort int
 
 	dir string
@@ -64,7 +61,6 @@ func NewHome(parent string, o HomeOptions) (*isolation.Home, error) {
 	return h, nil
 }
 
-// fill puts the settings of the CLI into a home, and a folder for its skills.
 func fill(h *isolation.Home, o HomeOptions) error {
 	o.dir = h.Path()
 	content, err := settingsFor(o).Encode()

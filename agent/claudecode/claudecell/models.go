@@ -61,8 +61,7 @@ func ModelFor(i *isolation.Isolation) string {
 	return ToBedrockModelID(DefaultModel, found.Bedrock.Region)
 }
 
-// SupportedBedrockModels are the names of models at Anthropic and their ids at Bedrock in the United
-// States. The map is the caller's.
+// SupportedBedrockModels are Anthropic's model names and their ids at Bedrock in the United States. The map is the caller's.
 func SupportedBedrockModels() map[string]string {
 	models := maps.Clone(bedrockModels)
 	for name, id := range models {
@@ -90,8 +89,7 @@ func regionPrefix(region string) string {
 	return "us."
 }
 
-// ToAnthropicModelName is the name of a model at Anthropic, from its id at Bedrock with or without the
-// prefix of a region. An unknown id is returned unchanged.
+// ToAnthropicModelName is Anthropic's name for a Bedrock id with or without a region prefix. An unknown id is unchanged.
 func ToAnthropicModelName(id string) string {
 	bare := id
 	for _, p := range regionPrefixes {

@@ -8,15 +8,13 @@ import (
 	"github.com/drover-agents/drover/isolation"
 )
 
-// InheritHostAuth is base with the authentication of the host. It fails with an [*isolation.AuthError] if the host
-// has none.
+// InheritHostAuth is base with the authentication of the host. It fails with an [*isolation.AuthError] if the host has none.
 func InheritHostAuth(base isolation.Isolation) (*isolation.Isolation, error) {
 	base.APIKey, base.Auth.Only = "", ""
 	return checked(base, authProblem(&base))
 }
 
-// WithAPIKey is base with this key, whatever the host has. It fails with an [*isolation.AuthError] if the key is
-// invalid.
+// WithAPIKey is base with this key, whatever the host has. It fails with an [*isolation.AuthError] if the key is invalid.
 func WithAPIKey(key string, base isolation.Isolation) (*isolation.Isolation, error) {
 	if reason := badSecret(key); reason != "" {
 		return nil, &isolation.AuthError{Reason: "the API key " + reason, Fixes: []string{"give a key, or use claudecell.InheritHostAuth to take what the host has"}}
@@ -25,16 +23,14 @@ func WithAPIKey(key string, base isolation.Isolation) (*isolation.Isolation, err
 	return checked(base, nil) // nothing of the host matters
 }
 
-// ForAnthropicAPI is base with the key in ANTHROPIC_API_KEY, and never Bedrock. It fails with an
-// [*isolation.AuthError] if that is not set.
+// ForAnthropicAPI is base with the key in ANTHROPIC_API_KEY, never Bedrock; an [*isolation.AuthError] if that is not set.
 func ForAnthropicAPI(base isolation.Isolation) (*isolation.Isolation, error) {
 	base.APIKey, base.Auth.Only = "", ModeAPIKey
 	return checked(base, authProblem(&base))
 }
 
-// ForBedrock is base with Bedrock, which CLAUDE_CODE_USE_BEDROCK and a region must ask for. The folder
-// is where AWS keeps its files; empty means ~/.aws. It fails with an [*isolation.AuthError] if Bedrock is not
-// configured.
+// ForBedrock is base with Bedrock, which CLAUDE_CODE_USE_BEDROCK and a region must ask for. The folder is where AWS keeps
+// its files; empty means ~/.aws. It fails with an [*isolation.AuthError] if Bedrock is not configured.
 func ForBedrock(awsConfigPath string, base isolation.Isolation) (*isolation.Isolation, error) {
 	base.APIKey, base.Auth.Only, base.AWSConfigPath = "", ModeBedrock, awsConfigPath
 	return checked(base, authProblem(&base))
@@ -60,6 +56,5 @@ func Production(key string) (*isolation.Isolation, error) {
 	return WithAPIKey(key, isolation.Isolation{Network: APIOnly(), Sandbox: &isolation.Sandbox{}})
 }
 
-// APIOnly lets tools reach Anthropic's API. The agent itself does not need it: its way to the model is
-// not subject to the policy.
+// APIOnly lets tools reach Anthropic's API. The agent's own way to the model is not subject to the policy.
 func APIOnly() *isolation.NetworkPolicy { return isolation.WithDomains("api.anthropic.com") }

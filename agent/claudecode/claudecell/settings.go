@@ -10,11 +10,9 @@ import (
 	"github.com/drover-agents/drover/isolation"
 )
 
-// SettingSources are the settings files that an isolated CLI reads: its own home's, and none of the
-// project, which the agent can write.
+// SettingSources are the settings files of an isolated CLI: those of its home, not the project's, which the agent can write.
 func SettingSources() []string { return []string{"user"} }
 
-// settingsFor are the settings of a home.
 func settingsFor(o HomeOptions) *claude.SettingsDocument {
 	policy, sandbox := o.Network, o.Sandbox
 	if policy == nil {
@@ -37,7 +35,6 @@ type settingsBuilder struct {
 	sandbox *isolation.Sandbox
 }
 
-// sandboxed reports whether the CLI's own sandbox is on.
 func (s *settingsBuilder) sandboxed() bool {
 	return s.Level == isolation.LevelSandbox || s.Level == isolation.LevelCell && s.sandbox.Nested
 }
@@ -72,7 +69,6 @@ func (s *settingsBuilder) ignored() map[string][]string {
 	return map[string][]string{everyCommand: all}
 }
 
-// everyCommand is the pattern of the CLI for all commands.
 const everyCommand = "*"
 
 func (s *settingsBuilder) network() *claude.SandboxNetwork {
@@ -104,8 +100,7 @@ func (s *settingsBuilder) domains() []string {
 	return domains
 }
 
-// files are the paths of the CLI's own sandbox. Reading is open by default, hence the denied home of
-// the host; what is needed of it comes back.
+// files are the paths of the CLI's sandbox. Reading is open by default, so the host's home is denied except what is needed.
 func (s *settingsBuilder) files() *claude.SandboxFilesystem {
 	f := &claude.SandboxFilesystem{AllowWrite: s.sandbox.Writable(s.Workspace)}
 	if s.Level != isolation.LevelCell { // in which they are mounted so
@@ -165,5 +160,4 @@ func hiddenCredentials() *claude.SandboxCredentials {
 	return c
 }
 
-// settingsFile is where the CLI looks for its settings.
 func settingsFile(claudeDir string) string { return filepath.Join(claudeDir, "settings.json") }

@@ -23,7 +23,6 @@ func OpenUpstream(ctx context.Context, i *isolation.Isolation) (gateway.Upstream
 	return found.upstream(ctx, i)
 }
 
-// upstream is the service that a finding pays for.
 func (f *Finding) upstream(ctx context.Context, i *isolation.Isolation) (gateway.Upstream, error) {
 	if f.Mode == ModeBedrock {
 		if err := checkAWSConfigPath(i); err != nil {
@@ -45,7 +44,6 @@ func (f *Finding) upstream(ctx context.Context, i *isolation.Isolation) (gateway
 	return gateway.Endpoint(f.BaseURL, credential)
 }
 
-// gatewayCredential hands the secret to the gateway, in the form that its kind needs.
 func (f *Finding) gatewayCredential() gateway.Credential {
 	switch f.Mode {
 	case ModeAuthToken:
