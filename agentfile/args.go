@@ -28,7 +28,6 @@ type Arg struct {
 	Enum    []json.RawMessage `json:"enum"`
 }
 
-// required reports whether a value has to be given.
 func (a Arg) required() bool { return a.Default == nil }
 
 // Usage describes the type and the meaning of the argument.
@@ -116,8 +115,7 @@ func (a Arg) fits(value json.RawMessage) error {
 	return err
 }
 
-// values returns the values of all arguments. The error lists all that are missing, unknown or invalid, with
-// their usage.
+// values returns the values of all arguments. The error lists all that are missing, unknown or invalid, with their usage.
 func (f *File) values(given map[string]string) (map[string]string, error) {
 	all := map[string]string{}
 	var wrong []string
@@ -148,7 +146,6 @@ func (f *File) values(given map[string]string) (map[string]string, error) {
 	return all, nil
 }
 
-// known lists the arguments.
 func (f *File) known() string {
 	if len(f.Args) == 0 {
 		return "the agent takes no arguments"

@@ -95,7 +95,6 @@ func (f *File) checkSections(found *problems, pointer string, list []Section) {
 	}
 }
 
-// dollars counts the dollar signs of all texts.
 func dollars(list []Section) int {
 	n := 0
 	for _, s := range list {
@@ -200,10 +199,8 @@ func checkGlobs(found *problems, pointer string, globs []string) {
 	}
 }
 
-// within reports whether a path is another one, or below it.
 func within(name, dir string) bool { return name == dir || strings.HasPrefix(name, dir+"/") }
 
-// level is the isolation level that the file asks for.
 func (f *File) level() isolation.Level {
 	if f.Isolation.Level == nil {
 		return isolation.LevelCell

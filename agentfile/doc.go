@@ -7,8 +7,7 @@
 // [Problem] with its line and column, and all of them are reported at once. [Schema] is the JSON Schema of the
 // format, for editors; Parse itself checks files against it.
 //
-// A file may be written by another user, so by itself it reaches only its own folder: mounts,
-// skills and schemas from elsewhere are refused unless [File.Roots] names their folder, links included.
-// This package only reads the isolation level of a file; the caller decides whether a level weaker than a cell is
-// accepted.
+// A file may be written by another user, so by itself it reaches only its own folder: mounts, skills and schemas from
+// elsewhere are refused unless [File.Roots] names their folder, links included. This package only reads the isolation level
+// of a file; the caller decides whether a level weaker than a cell is accepted.
 package agentfile

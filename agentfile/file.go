@@ -11,8 +11,7 @@ import (
 	"github.com/drover-agents/drover/prompt"
 )
 
-// A File is an agent. Make one with [Parse] or [Load]. The fields are those of the format; its [Schema]
-// describes each.
+// A File is an agent. Make one with [Parse] or [Load]. The fields are those of the format; its [Schema] describes each.
 type File struct {
 	Version     int    `json:"version"`
 	Namespace   string `json:"namespace"`
@@ -92,8 +91,7 @@ type Tools struct {
 	Deny  []string `json:"deny"`
 }
 
-// A Server is an MCP server: a program that is started where the agent works, or one that is reached by
-// HTTP.
+// A Server is an MCP server: a program that is started where the agent works, or one that is reached by HTTP.
 type Server struct {
 	Command []string          `json:"command"`
 	Env     map[string]string `json:"env"`

@@ -127,8 +127,7 @@ func (f *File) Workspace() (*workspace.Options, error) {
 	return o, found.join()
 }
 
-// WriteBack are globs of what may be written back: all but what is mounted read-only. Nil means that
-// nothing may.
+// WriteBack are globs of what may be written back: all but what is mounted read-only. Nil means that nothing may.
 func (f *File) WriteBack() []string {
 	var globs []string
 	for _, m := range f.Mounts {
@@ -152,7 +151,6 @@ func (f *File) IsolationOptions() *isolation.Isolation {
 	return in
 }
 
-// servers are the MCP servers of the file.
 func (f *File) servers() map[string]agent.Server {
 	all := map[string]agent.Server{}
 	for name, s := range f.Servers {

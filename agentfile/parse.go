@@ -61,7 +61,6 @@ func Parse(data []byte, name string) (*File, error) {
 	return f, nil
 }
 
-// decode checks the tree against the schema and reads it.
 func (f *File) decode(found *problems) {
 	validate(f.tree, found)
 	if len(found.all) > 0 {

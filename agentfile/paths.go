@@ -44,7 +44,6 @@ func (f *File) find(path string) (root, rel string, err error) {
 		"move it there, or allow its folder: drover run --allow-root DIR, File.Roots in Go")
 }
 
-// roots are the folders from which a file may take something.
 func (f *File) roots() []string { return append([]string{f.Dir()}, f.Roots...) }
 
 func realPath(path string) (string, error) {

@@ -42,7 +42,6 @@ func (p *Problem) Advice() string { return cmp.Or(advice.Of(p.Err), p.Next) }
 // Unwrap returns the cause.
 func (p *Problem) Unwrap() error { return p.Err }
 
-// problems collects the problems of one file.
 type problems struct {
 	file string
 	tree *tree
@@ -50,7 +49,6 @@ type problems struct {
 	more int // those that are not among all
 }
 
-// maxProblems is how many problems of a file are reported.
 const maxProblems = 100
 
 // add notes a problem of the value to which a pointer leads.
@@ -71,7 +69,6 @@ func (p *problems) note(pointer, reason, next string) *Problem {
 	return found
 }
 
-// full reports whether no more problems are reported.
 func (p *problems) full() bool { return len(p.all) >= maxProblems }
 
 // join returns all problems in the order of their positions, or nil.

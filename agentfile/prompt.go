@@ -117,7 +117,6 @@ func (b *builder) skills(pointer string, paths []string) []*prompt.Skill {
 	return all
 }
 
-// maxSkills bounds the skills of all sections.
 const maxSkills = 100
 
 func (b *builder) loadSkill(pointer, path string) *prompt.Skill {
@@ -226,7 +225,6 @@ func hides(list []Section) bool {
 	return slices.ContainsFunc(list, func(s Section) bool { return s.Visibility == prompt.Summary || hides(s.Children) })
 }
 
-// skilled reports whether there are sections with skills.
 func skilled(list []Section) bool {
 	return slices.ContainsFunc(list, func(s Section) bool { return len(s.Skills) > 0 || skilled(s.Children) })
 }

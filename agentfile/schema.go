@@ -68,7 +68,6 @@ func measure(t *tree, found *problems) {
 	})
 }
 
-// walk visits all scalars of a JSON value.
 func walk(pointer string, value any, visit func(pointer string, value any)) {
 	switch v := value.(type) {
 	case map[string]any:

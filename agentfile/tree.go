@@ -24,8 +24,7 @@ type tree struct {
 // A valuePosition is the position of a value in the file. That of a property is the position of its key.
 type valuePosition struct {
 	line, column int
-	// textLine and textIndent are where the first line of a block of text begins. They are zero for other
-	// values.
+	// textLine and textIndent are where the first line of a block of text begins. They are zero for other values.
 	textLine, textIndent int
 }
 
@@ -154,7 +153,6 @@ func (g *grower) block(pointer string, n *ast.LiteralNode) {
 	}
 }
 
-// blockIndent is how far the lines of a block are indented.
 func blockIndent(n *ast.LiteralNode) int {
 	line := strings.TrimLeft(n.Value.GetToken().Origin, "\r\n")
 	return len(line) - len(strings.TrimLeft(line, " "))
@@ -209,7 +207,6 @@ func (g *grower) write(value any) {
 	g.out.Write(text)
 }
 
-// refuse notes a problem at a node.
 func (g *grower) refuse(pointer string, n ast.Node, reason, next string) {
 	g.tree.refused[pointer] = true
 	p := g.note(pointer, reason, next)

@@ -41,11 +41,9 @@ var ErrProcessEnded = proc.ErrEnded
 //     may remain. If this program dies, the agent sees the end of its input and ends by itself.
 //   - On Windows a job object ends everything, also when this program dies.
 //
-// Signals sent with [Process.Signal] let an agent end its commands itself, so a client tries SIGTERM
-// before Kill.
+// Signals sent with [Process.Signal] let an agent end its commands itself, so a client tries SIGTERM before Kill.
 type HostSpawner struct {
-	// NoPIDNamespace keeps the program out of a PID namespace of its own. Default: one is used where
-	// it can be had.
+	// NoPIDNamespace keeps the program out of a PID namespace of its own. Default: one is used where it can be had.
 	NoPIDNamespace bool
 	// User is the name or number of the OS user that the program runs as. Changing users needs root.
 	// Default: the current user.
@@ -161,7 +159,6 @@ func checkFormat(path string) error {
 	return nil
 }
 
-// startFailure adds the path and advice to an error of the operating system.
 func (h HostSpawner) startFailure(ctx context.Context, cmd Command, err error) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("starting %s: %w", cmd.Path, ctx.Err())
@@ -228,7 +225,6 @@ func numeric(u *user.User) (*proc.Credential, error) {
 	return c, nil
 }
 
-// hostProcess makes a [proc.Process] a [Process].
 type hostProcess struct{ *proc.Process }
 
 // Wait implements [Process].

@@ -79,8 +79,7 @@ type Process interface {
 	Wait() ExitStatus
 }
 
-// A Spawner starts programs. The default one is [HostSpawner]; a jail or a remote machine brings
-// its own.
+// A Spawner starts programs. The default one is [HostSpawner]; a jail or a remote machine brings its own.
 type Spawner interface {
 	// Spawn starts cmd. The context covers the start only: the process outlives it.
 	Spawn(ctx context.Context, cmd Command) (Process, error)

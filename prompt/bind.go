@@ -13,8 +13,7 @@ import (
 	"github.com/drover-agents/drover/tool"
 )
 
-// A binding is a template with values. The texts are filled in once, here: rendering only chooses
-// and joins them.
+// A binding is a template with values. The texts are filled in once, here: rendering only chooses and joins them.
 type binding struct {
 	t      *template
 	values map[reflect.Type]*boundValue
@@ -50,7 +49,6 @@ type binder struct {
 // short text that names a long value many times would fill the memory.
 const maxText = 4 << 20
 
-// A filler is a field of a value.
 type filler struct {
 	value *boundValue
 	name  string
@@ -119,7 +117,6 @@ func (b *binder) findMissing() {
 	}
 }
 
-// wanting names the sections that declare a type, for error texts.
 func (t *template) wanting(typ reflect.Type) string {
 	return t.declaring(func(d declaration) bool { return d.typ == typ })
 }
@@ -141,7 +138,6 @@ func (t *template) declaring(is func(declaration) bool) string {
 	return strings.Join(paths, ", ")
 }
 
-// findUnknown reports values that no section uses.
 func (b *binder) findUnknown() {
 	for _, typ := range sortedTypes(b.values) {
 		if !b.used[typ] && b.t.wanting(typ) == "no section in particular" {
@@ -162,7 +158,6 @@ func (b *binder) face(n *node) face {
 	return f
 }
 
-// joinParts puts an empty line between parts that are not empty.
 func joinParts(parts ...string) string {
 	return strings.Join(slices.DeleteFunc(parts, func(p string) bool { return p == "" }), "\n\n")
 }
@@ -192,7 +187,6 @@ func (b *binder) fill(n *node, part, written string, t text) string {
 	return out.String()
 }
 
-// placeholderPosition returns the position of the first use of a placeholder in a text.
 func placeholderPosition(written, name string) (line, column int) {
 	segments, _ := scan(written)
 	for _, s := range segments {

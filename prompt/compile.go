@@ -28,7 +28,6 @@ type template struct {
 	descriptor           *Descriptor
 }
 
-// A node is a section with its path and number.
 type node struct {
 	Section // a copy, without its children
 
@@ -46,7 +45,6 @@ type node struct {
 	describedSkills []SkillDescriptor
 }
 
-// An owned tool knows its section.
 type owned struct {
 	tool *tool.Tool
 	node *node
@@ -64,7 +62,6 @@ var (
 	keyPattern  = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,63}$`) })
 )
 
-// A compiler makes the nodes and collects problems.
 type compiler struct {
 	problems
 	t      *template
@@ -161,7 +158,6 @@ func (c *compiler) section(s *Section, parent *node, at int, outer scope) {
 	n.end = len(c.t.nodes)
 }
 
-// addNode adds a node with its path and number.
 func (c *compiler) addNode(s *Section, parent *node, at int) *node {
 	n := &node{Section: *s, index: len(c.t.nodes), number: strconv.Itoa(at + 1)}
 	n.Key = strings.ToLower(s.Key)
@@ -283,7 +279,6 @@ func (c *compiler) examples() {
 	}
 }
 
-// paths lists those of all sections, in order.
 func (t *template) paths() []string {
 	var paths []string
 	for _, n := range t.nodes {

@@ -10,8 +10,7 @@ import (
 	"github.com/drover-agents/drover/tool"
 )
 
-// disclosureTools are the tools that the texts of hidden sections name, without those that the prompt
-// has added already.
+// disclosureTools are the tools that the texts of hidden sections name, without those that the prompt has added already.
 func (l *Live) disclosureTools(hidden []HiddenSection) []*tool.Tool {
 	var tools []*tool.Tool
 	for _, t := range []*tool.Tool{l.openTool(), l.readTool()} {

@@ -75,7 +75,6 @@ func (e *Error) Unwrap() []error {
 	return []error{e.Err, e.Cause}
 }
 
-// problems collects errors that have the prompt and the condition in common.
 type problems struct {
 	prompt string
 	err    error
@@ -83,7 +82,6 @@ type problems struct {
 	more   int // those that are not among all
 }
 
-// maxProblems is how many problems of a prompt are reported.
 const maxProblems = 100
 
 func (p *problems) add(e Error) {

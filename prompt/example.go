@@ -32,7 +32,6 @@ type ExampleStep struct {
 	Text string `json:"text,omitzero"`
 }
 
-// check reports what is wrong with an example among the tools of a prompt.
 func (e TaskExample) check(tools map[string]owned) []string {
 	var bad []string
 	if strings.TrimSpace(e.Objective) == "" {

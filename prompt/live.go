@@ -15,19 +15,17 @@ import (
 
 // LiveOptions configures a [Live] prompt. Nil and the zero value are ready to use.
 type LiveOptions struct {
-	// RenderOptions are those of every rendering. With a Session the rendering is recorded in it (see
-	// [Prompt.Record]), and so are opened sections: a later rendering with that session shows them in
-	// full, unless its Visibility hides them.
+	// RenderOptions are those of every rendering. With a Session the rendering is recorded in it (see [Prompt.Record]), and
+	// so are opened sections: a later rendering with that session shows them in full, unless its Visibility hides them.
 	RenderOptions
 	// Adapter is the agent that the prompt is for, for the record: "claude-code".
 	Adapter string
 	// Registry gets the tools of the prompt. It must not have tools of these names. Nil means a new
 	// one, which has no other tools and decides nothing.
 	Registry *tool.Registry
-	// OnOpen is called before the model gets the opened sections. It makes their skills available: it
-	// mounts them and has the agent reload its skills. After an error nothing is opened, and OnOpen may
-	// be called again for the same sections. Calls do not overlap. It must not open sections itself. It
-	// is required where hidden sections have skills.
+	// OnOpen is called before the model gets the opened sections. It makes their skills available: it mounts them and has
+	// the agent reload its skills. After an error nothing is opened, and OnOpen may be called again for the same sections.
+	// Calls do not overlap. It must not open sections itself. It is required where hidden sections have skills.
 	OnOpen func(ctx context.Context, o Opened) error
 	// Restart has nothing opened during the run: a model that asks for sections ends it with an
 	// [ExpansionRequired]. It is for agents that take no notice of tools that are added during a run,
@@ -55,11 +53,10 @@ type Opened struct {
 
 // A Live prompt is rendered for a run in which the model can open sections that are shown as summaries.
 //
-// Where sections are hidden the registry has one or both of two more tools. [OpenSections] returns the
-// text of sections to the model, and adds their tools in the same run. [ReadSection] returns text
-// only and changes nothing. The registry has them if the text that the model has read names them, and
-// keeps them when no section is hidden any more. The lists of allowed tools of a run must have them, and
-// the tools of hidden sections.
+// Where sections are hidden the registry has one or both of two more tools. [OpenSections] returns the text of sections to
+// the model, and adds their tools in the same run. [ReadSection] returns text only and changes nothing. The registry has
+// them if the text that the model has read names them, and keeps them when no section is hidden any more. The lists of
+// allowed tools of a run must have them, and the tools of hidden sections.
 //
 // Claude Code that is served the registry has opened tools in its very next request. With its tool
 // search, which is on unless ENABLE_TOOL_SEARCH=false is in its environment, that request has only their
@@ -74,8 +71,7 @@ type Opened struct {
 //   - Sections stay open if the session rolls the call back: the model has read them. Their record is
 //     a [session.SetVisibility] for each section, and [session.RenderedTools] for the added tools.
 //
-// A Live prompt is for one run, or for several that continue one conversation. It is safe for
-// concurrent use.
+// A Live prompt is for one run, or for several that continue one conversation. It is safe for concurrent use.
 type Live struct {
 	b        *binding
 	opts     LiveOptions

@@ -27,8 +27,7 @@ func (l *Live) Open(ctx context.Context, paths ...string) (Opened, error) {
 	return opened, nil
 }
 
-// open opens sections, one caller at a time. An error with a text means that the sections can be read
-// but were not opened.
+// open opens sections, one caller at a time. An error with a text means that the sections can be read but were not opened.
 func (l *Live) open(ctx context.Context, reason string, keys []string) (Opened, error) {
 	select {
 	case l.opening <- struct{}{}:
@@ -59,7 +58,6 @@ func (l *Live) open(ctx context.Context, reason string, keys []string) (Opened, 
 	return opened, nil
 }
 
-// A plan lists the sections to open.
 type plan struct {
 	keys  []string // as they were asked for, without those that are open
 	roots []*node  // those whose summary the model has, in the order of the prompt
@@ -107,7 +105,6 @@ func (l *Live) plan(keys []string) (*plan, error) {
 	return p, nil
 }
 
-// quoteKeys quotes the keys that the model asked for, at a bounded length.
 func quoteKeys(keys []string) string {
 	const most, longest = 10, 100
 	var quoted []string
@@ -146,7 +143,6 @@ func (l *Live) refuse(reason string) error {
 	return &Error{Prompt: l.b.t.name, Reason: reason, Err: ErrOpen}
 }
 
-// add adds a key in the hidden subtree of root.
 func (p *plan) add(t *template, key string, root *node) {
 	if slices.Contains(p.keys, key) {
 		return

@@ -56,7 +56,6 @@ func openKeys(keys, hidden []string) string {
 	return listed("Already open: %s. ", keys) + listed("Use the text that you have, or call again with keys of hidden sections: %s.", hidden)
 }
 
-// openedText is the text of opened sections, then their tools and skills.
 func openedText(o Opened) string {
 	var tools, skills []string
 	for _, t := range reaching(o.Tools, o.Withheld) {
@@ -71,7 +70,6 @@ func openedText(o Opened) string {
 		listed(" These tools are not available in this run: %s. Continue without them.", o.Withheld) + listed(" You can use these skills now: %s.", skills)
 }
 
-// unopenedText is the text of sections that could not be opened.
 func unopenedText(o Opened, reason error) string {
 	return fmt.Sprintf("%s\n\n---\nThis is the full text of %s. The sections could not be opened, so their tools and skills are not available. "+
 		"Continue without them, or call `%s` again later. Reason: %v", o.Text, strings.Join(o.Paths, ", "), OpenSections, reason)
@@ -85,7 +83,6 @@ func listed(format string, list []string) string {
 	return fmt.Sprintf(format, strings.Join(list, ", "))
 }
 
-// exampleText is an example of a section.
 func exampleText(e TaskExample) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "Example: %s\n", dedent(e.Objective))

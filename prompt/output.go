@@ -30,7 +30,6 @@ func (j *JSON) UnmarshalJSON(raw []byte) error { return (*json.RawMessage)(j).Un
 // String returns the JSON text.
 func (j JSON) String() string { return string(j) }
 
-// An output has the schemas of the type of the answer.
 type output struct {
 	schema   *schema.Schema  // nil for plain text
 	forAgent json.RawMessage // nil for plain text
@@ -74,9 +73,8 @@ func dynamicOutput(d Definition) (output, error) {
 	return output{d.Output, forAgent}, err
 }
 
-// Parse checks a structured answer and decodes it, in the form in which the agent gives it: other
-// roots than objects may be wrapped, see [schema.ForCLI]. For [Text] the answer is a JSON string.
-// The error is an [*OutputError].
+// Parse checks a structured answer and decodes it, in the form in which the agent gives it: other roots than objects may be
+// wrapped, see [schema.ForCLI]. For [Text] the answer is a JSON string. The error is an [*OutputError].
 func (p *Prompt[Out]) Parse(raw json.RawMessage) (Out, error) {
 	out, err := parseOutput[Out](p.b.t.output.schema, raw)
 	if err != nil {
@@ -108,7 +106,6 @@ type OutputError struct {
 	Err error
 }
 
-// maxQuoted bounds the part of an answer that an error quotes.
 const maxQuoted = 500
 
 // Error states the problem and quotes the beginning of the answer.

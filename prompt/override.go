@@ -78,7 +78,6 @@ type StaleOverride struct {
 	// where there is no such part.
 	MadeFor string `json:"madeFor,omitzero"`
 	Now     string `json:"now,omitzero"`
-	// Reason states why: the part has changed, it does not exist any more, or the section takes no
-	// overrides.
+	// Reason states why: the part has changed, it does not exist any more, or the section takes no overrides.
 	Reason string `json:"reason"`
 }

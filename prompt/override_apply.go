@@ -55,7 +55,6 @@ func (a *overrider) all(o *Overrides) {
 	}
 }
 
-// section applies the overrides of one section.
 func (a *overrider) section(path string, o SectionOverride) {
 	n, ok := a.t.byPath[path]
 	switch {

@@ -110,7 +110,6 @@ func addParams(params map[string]string, prefix string, raw json.RawMessage) {
 	}
 }
 
-// unknownParam is the error about a parameter that a schema does not have.
 func unknownParam(raw json.RawMessage, path string) error {
 	known := map[string]string{}
 	addParams(known, "", raw)

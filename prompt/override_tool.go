@@ -70,8 +70,7 @@ func (a *overrider) replaceTool(own owned, by *tool.Tool) {
 	f.tools[own.at], f.overriddenTools[own.at] = by, true
 }
 
-// describeParams returns a schema with other descriptions of parameters. All else stays as it is,
-// byte for byte.
+// describeParams returns a schema with other descriptions of parameters. All else stays as it is, byte for byte.
 func describeParams(s *schema.Schema, descriptions map[string]string) (*schema.Schema, error) {
 	if s == nil {
 		return nil, errors.New("the tool does not describe its parameters")

@@ -14,7 +14,6 @@ type Params struct {
 	declared []declaration
 }
 
-// A declaration is one struct type with its default value.
 type declaration struct {
 	typ      reflect.Type
 	fallback *boundValue // nil where a value must be bound
@@ -47,7 +46,6 @@ func structType(t reflect.Type) reflect.Type {
 	return t
 }
 
-// check reports what cannot be declared.
 func (p Params) check() []string {
 	var bad []string
 	for i, d := range p.declared {
@@ -71,7 +69,6 @@ func (p Params) check() []string {
 // definition, each type once.
 type scope []declaration
 
-// inside returns the scope of a section with params of its own.
 func (s scope) inside(p Params) scope {
 	if len(p.declared) == 0 {
 		return s

@@ -14,7 +14,6 @@ import (
 	"time"
 )
 
-// A paramField is a field that fills placeholders.
 type paramField struct {
 	goName string // "main.Args.Path"
 	index  []int  // as for reflect.Value.FieldByIndex
@@ -23,7 +22,6 @@ type paramField struct {
 	unusable string
 }
 
-// paramFields are the fields of one struct type.
 type paramFields struct {
 	names    []string // in the order of the fields
 	byName   map[string]paramField
@@ -103,7 +101,6 @@ func unusableReason(t reflect.Type) string {
 	return fmt.Sprintf("%v is not a string, number, bool, time or fmt.Stringer", t)
 }
 
-// A boundValue is one params struct, with the texts of its fields.
 type boundValue struct {
 	typ   reflect.Type
 	value any // a struct, not a pointer
@@ -128,7 +125,6 @@ func newBoundValue(p any) (*boundValue, error) {
 	return &boundValue{v.Type(), value, reflect.ValueOf(value)}, nil
 }
 
-// text gives the text of the field that fills a placeholder.
 func (b *boundValue) text(name string) (string, error) {
 	f := fieldsOf(b.typ).byName[name]
 	if f.unusable != "" {
@@ -145,8 +141,7 @@ func (b *boundValue) text(name string) (string, error) {
 	return text, nil
 }
 
-// formatValue writes a value as people do. A String method that panics, as many do for nil, is an
-// error.
+// formatValue writes a value as people do. A String method that panics, as many do for nil, is an error.
 func formatValue(v reflect.Value) (text string, err error) {
 	defer func() {
 		if r := recover(); r != nil {

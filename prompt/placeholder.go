@@ -59,8 +59,7 @@ func appendLiteral(segments []segment, text string, from, to int) []segment {
 	return append(segments, segment{source: text[from:to], text: text[from:to], offset: from})
 }
 
-// dollar reads what the dollar sign at an offset begins. The source is "$" alone where it is plain
-// text.
+// dollar reads what the dollar sign at an offset begins. The source is "$" alone where it is plain text.
 func dollar(text string, at int) (s segment, reason string) {
 	rest := text[at+1:]
 	switch {

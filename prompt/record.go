@@ -35,9 +35,8 @@ func (b *binding) record(ctx context.Context, s *session.Session, r *Rendered, t
 	return rendered.EventID, err
 }
 
-// recordedParams are the bound values by the name of their type, with its package; of a type without a name
-// it is what it is written as. Defaults are not among
-// them. A value without a JSON form is recorded as [tool.Unserializable]: it may be there for predicates.
+// recordedParams are the bound values, without defaults, by the name of their type with its package. A type without a
+// name has its Go spelling. A value without a JSON form is [tool.Unserializable]: it may be there for predicates.
 func (b *binding) recordedParams() map[string]json.RawMessage {
 	if len(b.values) == 0 {
 		return nil

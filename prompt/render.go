@@ -23,8 +23,7 @@ type RenderOptions struct {
 	// Session can be read by predicates, and can have visibilities of sections; see
 	// [session.VisibilityOverrides]. Nil means no session.
 	Session *session.Session
-	// Visibility sets that of single sections by path. A path that the prompt does not have is an
-	// error.
+	// Visibility sets that of single sections by path. A path that the prompt does not have is an error.
 	Visibility map[string]Visibility
 	// Overrides replaces texts and descriptions. Nil replaces nothing.
 	Overrides *Overrides
@@ -64,9 +63,8 @@ type RenderedSection struct {
 // Render renders the whole prompt. Nil means no options. The error is an [*Error], or several.
 func (p *Prompt[Out]) Render(opts *RenderOptions) (*Rendered, error) { return p.b.render(nil, opts) }
 
-// RenderSection renders one section in full, and below it what is visible there. Text, Tools, Skills,
-// Policies and all the rest are those of this subtree alone. It is an error if the section or one
-// above it is disabled.
+// RenderSection renders one section in full, and below it what is visible there. Text, Tools, Skills, Policies and all the
+// rest are those of this subtree alone. It is an error if the section or one above it is disabled.
 func (p *Prompt[Out]) RenderSection(path string, opts *RenderOptions) (*Rendered, error) {
 	root, err := p.b.t.at(path)
 	if err != nil {
@@ -75,7 +73,6 @@ func (p *Prompt[Out]) RenderSection(path string, opts *RenderOptions) (*Rendered
 	return p.b.render(root, opts)
 }
 
-// at finds a section by its path.
 func (t *template) at(path string) (*node, error) {
 	if n, ok := t.byPath[path]; ok {
 		return n, nil
@@ -86,7 +83,6 @@ func (t *template) at(path string) (*node, error) {
 	}
 }
 
-// A renderer makes one Rendered.
 type renderer struct {
 	b     *binding
 	opts  RenderOptions
@@ -139,7 +135,6 @@ func (b *binding) render(root *node, opts *RenderOptions) (*Rendered, error) {
 	return r.out, nil
 }
 
-// prepare checks the options and applies the overrides.
 func (r *renderer) prepare() error {
 	t := r.b.t
 	for _, path := range slices.Sorted(maps.Keys(r.opts.Visibility)) {
@@ -216,7 +211,6 @@ func (r *renderer) describe(n *node, v Visibility) {
 	r.out.Descriptor.Sections = append(r.out.Descriptor.Sections, d)
 }
 
-// offer adds the tools, skills and policies of a section that is shown in full.
 func (r *renderer) offer(n *node) {
 	f := r.faces[n.index]
 	from := len(r.out.Descriptor.Tools)

@@ -21,16 +21,14 @@ type Section struct {
 	// Text is the body, with placeholders. Indentation that all its lines share and the empty lines
 	// around it are taken off.
 	Text string
-	// Summary replaces the section and its subtree where its visibility is [Summary]. It may have
-	// placeholders too.
+	// Summary replaces the section and its subtree where its visibility is [Summary]. It may have placeholders too.
 	Summary string
 	// Visibility is the default; see [RenderOptions] for settings with priority over it.
 	Visibility Visibility
 	// VisibilityWhen chooses at each rendering. It has priority over Visibility. Nil chooses nothing.
 	VisibilityWhen func(View) Visibility
-	// Params declares the structs that fill the placeholders of this section and its subtree. Where
-	// neither the section, nor one above it, nor the definition declares any, all structs that
-	// are bound can fill them.
+	// Params declares the structs that fill the placeholders of this section and its subtree. Where neither the section,
+	// nor one above it, nor the definition declares any, all structs that are bound can fill them.
 	Params Params
 	// Enabled reports whether the section and its subtree are there at all. Nil means that they are.
 	Enabled func(View) bool

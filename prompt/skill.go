@@ -18,7 +18,6 @@ const (
 	maxSkillFiles = 1000
 )
 
-// skillFile is the file that makes a folder a skill.
 const skillFile = "SKILL.md"
 
 // A Skill is a folder of instructions that the model may call up: SKILL.md, which begins with front
@@ -36,7 +35,6 @@ type Skill struct {
 	hash    string
 }
 
-// skillContent is a file of a skill.
 type skillContent struct {
 	data       []byte
 	executable bool
@@ -99,7 +97,6 @@ func hashSkill(name string, files map[string]skillContent) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// checkSkillNames finds two skills of one name.
 func checkSkillNames(skills []*Skill) error {
 	seen := make(map[string]*Skill, len(skills))
 	for _, s := range skills {

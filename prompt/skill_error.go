@@ -63,8 +63,7 @@ func (v SkillViolation) String() string {
 	return fmt.Sprintf("%s:%d:%d: %s", v.File, v.Line, v.Column, v.Reason)
 }
 
-// A DuplicateSkillError reports that two skills have one name, and so would be one folder. Equal
-// content is an error too.
+// A DuplicateSkillError reports that two skills have one name, and so would be one folder. Equal content is an error too.
 type DuplicateSkillError struct {
 	Name string
 	// First and Second are the paths that the two were loaded from.

@@ -152,7 +152,6 @@ func (s *Skill) takeName(folder, file string, t *skillTree) {
 	}
 }
 
-// A skillTree is the content of a folder.
 type skillTree struct {
 	files      map[string]skillContent
 	skipped    []string
@@ -165,8 +164,7 @@ func (t *skillTree) add(file, reason string) {
 	t.violations = append(t.violations, SkillViolation{File: file, Reason: reason})
 }
 
-// readSkillTree reads a folder within the limits. A broken rule becomes a violation; an error is one of
-// the file system.
+// readSkillTree reads a folder within the limits. A broken rule becomes a violation; an error is one of the file system.
 func readSkillTree(fsys fs.FS) (*skillTree, error) {
 	t := &skillTree{files: map[string]skillContent{}}
 	err := fs.WalkDir(fsys, ".", func(name string, entry fs.DirEntry, err error) error {

@@ -152,7 +152,6 @@ func (m *matterReader) field(field *ast.MappingValueNode) {
 	}
 }
 
-// text reads a value that must be a text.
 func (m *matterReader) text(key string, n ast.Node) string {
 	text, ok := textOf(n)
 	if !ok {

@@ -33,9 +33,8 @@ func (s *Skill) WriteIn(root *os.Root) error {
 	return err
 }
 
-// MountSkills mounts all skills in dir, or none: where one cannot be mounted, those that this call
-// wrote are removed. Two skills of one name are a [*DuplicateSkillError]. Every error is an
-// [ErrSkillMount].
+// MountSkills mounts all skills in dir, or none: where one cannot be mounted, those that this call wrote are removed. Two
+// skills of one name are a [*DuplicateSkillError]. Every error is an [ErrSkillMount].
 func MountSkills(dir string, skills ...*Skill) error {
 	for _, s := range skills {
 		if err := s.checkLoaded(); err != nil {
@@ -74,7 +73,6 @@ func removeSkills(dir string, names []string) error {
 	return errors.Join(errs...)
 }
 
-// mount reports whether it wrote the folder.
 func (s *Skill) mount(dir string) (wrote bool, err error) {
 	if err := s.checkLoaded(); err != nil {
 		return false, err
@@ -125,8 +123,7 @@ func (s *Skill) mountError(dir string, err error) error {
 		"give a folder that this program may write")
 }
 
-// write makes the folder in another one, where the CLI does not look for skills, and moves it when it
-// is complete.
+// write makes the folder in another one, where the CLI does not look for skills, and moves it when it is complete.
 func (s *Skill) write(root *os.Root) (err error) {
 	stage := ".mount-" + rand.Text()
 	if err := root.Mkdir(stage, 0o700); err != nil {
@@ -146,8 +143,7 @@ func (s *Skill) write(root *os.Root) (err error) {
 	return root.Rename(folder, s.name)
 }
 
-// writeSkillFile refuses a file that is there already: to a file system without upper and lower case,
-// two names may be one.
+// writeSkillFile refuses a file that is there already: to a file system without upper and lower case, two names may be one.
 func writeSkillFile(root *os.Root, name string, content skillContent) error {
 	mode := fs.FileMode(0o600)
 	if content.executable {
@@ -161,7 +157,6 @@ func writeSkillFile(root *os.Root, name string, content skillContent) error {
 	return errors.Join(err, f.Close())
 }
 
-// compare fails if the folder of the skill has other content.
 func (s *Skill) compare(root *os.Root) error {
 	difference, err := s.difference(root)
 	switch {

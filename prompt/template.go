@@ -30,9 +30,8 @@ type Definition struct {
 	Output *schema.Schema
 }
 
-// A Template is a checked definition of a prompt whose answer is an Out: a struct, a slice, a map or
-// a scalar, [Text] for an answer in plain text, or [JSON] for one that only a schema describes. It never
-// changes.
+// A Template is a checked definition of a prompt whose answer is an Out: a struct, a slice, a map or a scalar, [Text] for
+// an answer in plain text, or [JSON] for one that only a schema describes. It never changes.
 type Template[Out any] struct {
 	t *template
 }
@@ -42,8 +41,7 @@ func New[Out any](namespace, key string, sections ...*Section) (*Template[Out], 
 	return Define[Out](Definition{Namespace: namespace, Key: key, Sections: sections})
 }
 
-// Must is [New] for templates written into a program; it panics on an error, which only a wrong
-// definition can cause.
+// Must is [New] for templates written into a program; it panics on an error, which only a wrong definition can cause.
 func Must[Out any](namespace, key string, sections ...*Section) *Template[Out] {
 	t, err := New[Out](namespace, key, sections...)
 	if err != nil {
@@ -52,8 +50,7 @@ func Must[Out any](namespace, key string, sections ...*Section) *Template[Out] {
 	return t
 }
 
-// Define makes a template of a definition. The error has everything that is wrong, one [*Error]
-// each.
+// Define makes a template of a definition. The error has everything that is wrong, one [*Error] each.
 func Define[Out any](d Definition) (*Template[Out], error) {
 	t, err := compile(d, outputOf[Out])
 	if err != nil {
@@ -68,8 +65,7 @@ func (t *Template[Out]) Key() string { return t.t.key }
 // Name returns the name.
 func (t *Template[Out]) Name() string { return t.t.name }
 
-// Descriptor describes all sections and tools, whatever a run shows of them. The caller must not
-// change it.
+// Descriptor describes all sections and tools, whatever a run shows of them. The caller must not change it.
 func (t *Template[Out]) Descriptor() *Descriptor { return t.t.descriptor }
 
 // Bind gives the params their values: at most one struct of each type, by value or by pointer. The
@@ -118,8 +114,7 @@ func (p *Prompt[Out]) Key() string { return p.b.t.key }
 // Name returns the name of the template.
 func (p *Prompt[Out]) Name() string { return p.b.t.name }
 
-// Params returns the structs that are bound, in the order of their type names. Defaults are not
-// among them.
+// Params returns the structs that are bound, in the order of their type names. Defaults are not among them.
 func (p *Prompt[Out]) Params() []any {
 	var all []any
 	for _, typ := range sortedTypes(p.b.values) {

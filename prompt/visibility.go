@@ -19,8 +19,7 @@ const (
 // A HiddenSection is one of which only the summary is shown.
 type HiddenSection struct {
 	Path, Number, Title string
-	// OpenWith is the tool that the text names: [OpenSections] where tools or skills are held back,
-	// else [ReadSection].
+	// OpenWith is the tool that the text names: [OpenSections] where tools or skills are held back, else [ReadSection].
 	OpenWith string
 	// Subsections are the paths of the enabled sections below it, all the way down.
 	Subsections []string
@@ -84,7 +83,6 @@ func (r *renderer) readSession() error {
 	return nil
 }
 
-// visibility decides how much of a section is shown.
 func (r *renderer) visibility(n *node) (Visibility, error) {
 	v, err := r.chosenVisibility(n)
 	if err != nil {

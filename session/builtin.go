@@ -10,9 +10,8 @@ import (
 	"github.com/drover-agents/drover/event"
 )
 
-// registerBuiltin gives a session the slices that Drover itself uses. Slices of the plain facts (what was
-// rendered, invoked, executed, fed back) are of policy Log: what happened stays known after a rollback.
-// The others have one value each.
+// registerBuiltin gives a session the slices that Drover itself uses. Slices of plain facts are of policy Log: what
+// happened stays known after a rollback. The others have one value each.
 func registerBuiltin(s *Session) {
 	Define(s, SliceOptions[PromptRendered]{Policy: Log})
 	Define(s, SliceOptions[RenderedTools]{Policy: Log})
@@ -35,7 +34,6 @@ func registerBuiltin(s *Session) {
 	Reduce(s, PolicyState.with)
 }
 
-// onlyLatest makes the last value that was dispatched the only one.
 func onlyLatest[S any](s *Session) { ReplaceLatest(s, func(e S) S { return e }) }
 
 // builtinTypes are the payloads of the built-in slices and of their events, by kind.

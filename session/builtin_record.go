@@ -70,7 +70,6 @@ func validJSON(raw json.RawMessage) json.RawMessage {
 	return text
 }
 
-// effects are the events that follow from a call.
 func (t *ToolInvoked) effects(of *tool.Catalogue) []any {
 	if !t.Success() {
 		return nil
@@ -104,7 +103,6 @@ func (s *Session) isRecordedLocked(call event.CallID) (bool, error) {
 	return known, nil
 }
 
-// reportCallLocked appends an event about a call.
 func (s *Session) reportCallLocked(ctx context.Context, t *ToolInvoked, v any) error {
 	payload, err := payloadOf(v)
 	if err != nil {

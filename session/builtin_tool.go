@@ -21,9 +21,8 @@ const (
 	BridgedTool ToolSource = "bridged"
 )
 
-// ToolInvoked records that a tool was called, and how the call ended. The slice keeps one for each call: the first
-// of each CallID. Use [Session.RecordTool], which keeps a second one out of the log too and dispatches what follows
-// from the call.
+// ToolInvoked records that a tool was called, and how the call ended. The slice keeps one for each call: the first of each
+// CallID. Use [Session.RecordTool], which keeps a second one out of the log too and dispatches what follows from the call.
 type ToolInvoked struct {
 	EventID string `json:"eventId,omitzero"`
 	// CallID is the tool use id. Without one nothing is known to be the same call.
@@ -88,7 +87,6 @@ func (ToolInvoked) EventKind() event.Kind { return "tool:invoked" }
 
 func callIDOf(v any) any { return v.(ToolInvoked).CallID }
 
-// firstReport is the reducer of ToolInvoked.
 func firstReport(_ *slice, all *items[ToolInvoked], e ToolInvoked) (*items[ToolInvoked], error) {
 	if e.CallID != "" {
 		all = all.index(callIDOf)

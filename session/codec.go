@@ -48,7 +48,6 @@ func asError(err *error) {
 	}
 }
 
-// decodeNext decodes the record that follows a position.
 func decodeNext(record Record, after int64) (*Entry, error) {
 	if record.Pos != after+1 {
 		return nil, fmt.Errorf("entry %d: %w: it comes after entry %d", record.Pos, ErrCorrupt, after)

@@ -146,8 +146,7 @@ func (s *Session) manage(ctx context.Context, what event.Payload) error {
 	return err
 }
 
-// reportLocked puts failures of reducers into the log. One over such a report is only logged, or there
-// would be no end.
+// reportLocked puts failures of reducers into the log. One over such a report is only logged, or there would be no end.
 func (s *Session) reportLocked(entry *Entry, failed []failure) {
 	for _, f := range failed {
 		report := ReducerFailed{Pos: entry.Pos, Event: entry.Event.Kind, Error: advice.Render(fmt.Sprint(f.err), advice.Safe(f.err))}

@@ -12,10 +12,9 @@ import (
 	"github.com/drover-agents/drover/event"
 )
 
-// Dispatch appends an event to the log and returns its number. It takes an [event.Event], a payload, or a value of
-// any other type, which becomes the payload; pointers count as what they point to. Do not change a value afterwards.
-// A store keeps the JSON of a value: unexported fields, and bytes that are not UTF-8, are lost when the session is
-// opened again.
+// Dispatch appends an event to the log and returns its number. It takes an [event.Event], a payload, or a value of any
+// other type, which becomes the payload; pointers count as what they point to. Do not change a value afterwards. A store
+// keeps the JSON of a value: unexported fields, and bytes that are not UTF-8, are lost when the session is opened again.
 //
 // Give types that go to a store a method EventKind: it names them in the log. Other types have their Go name,
 // "go:path/of/package.Name". That name is lost when the type is moved or renamed, and a type of package main has
@@ -147,7 +146,6 @@ func (s *Session) turnLocked(what event.Payload, cause string, to *state) error 
 	return nil
 }
 
-// keepLocked gives the entry its number and puts it into the store.
 func (s *Session) keepLocked(entry *Entry) error {
 	if s.closed {
 		return ErrClosed
@@ -202,7 +200,6 @@ func (s *Session) publishLocked(entry *Entry, turn bool, to *state) {
 	s.wakeLocked()
 }
 
-// wakeLocked wakes the waiting readers.
 func (s *Session) wakeLocked() {
 	if s.grown != nil {
 		close(s.grown)

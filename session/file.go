@@ -26,9 +26,8 @@ type FileOptions struct {
 	Interval time.Duration
 	// Perm is the mode of the files that are created. Zero means 0600: sessions contain conversations.
 	Perm fs.FileMode
-	// ReadOnly opens a log without locking it, also while another process writes it, and changes
-	// nothing: a torn last line is left where it is. The store has the records that were there when it
-	// was opened.
+	// ReadOnly opens a log without locking it, also while another process writes it, and changes nothing: a torn last line
+	// is left where it is. The store has the records that were there when it was opened.
 	ReadOnly bool
 	// Logger receives repairs, and checkpoints that were not used. Nil discards them.
 	Logger *slog.Logger
@@ -86,10 +85,9 @@ type logFile interface {
 	Sync() error
 }
 
-// OpenFile opens the log at path, or begins a new one in a file that is missing or empty; a missing
-// directory is created. The error wraps [ErrLocked] if the log is open for writing already, in this
-// process or another, [ErrCorrupt] if a record in its middle is damaged and [ErrVersion] if a newer version
-// of this package wrote it. An error leaves the file as it is.
+// OpenFile opens the log at path, or begins a new one in a file that is missing or empty; a missing directory is created.
+// The error wraps [ErrLocked] if the log is open for writing already, in this process or another, [ErrCorrupt] if a record
+// in its middle is damaged and [ErrVersion] if a newer version of this package wrote it. An error leaves the file as it is.
 func OpenFile(path string, opts *FileOptions) (*FileStore, error) {
 	if absolute, err := filepath.Abs(path); err == nil { // the working directory may be another later on
 		path = absolute

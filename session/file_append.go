@@ -149,7 +149,6 @@ func (s *FileStore) failure() error {
 
 var errReadOnly = errors.New("open for reading only")
 
-// writable returns an error if the store cannot be changed.
 func (s *FileStore) writable() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

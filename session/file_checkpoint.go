@@ -192,9 +192,8 @@ func belongs(meta checkpointMeta, f io.ReaderAt, headLine []byte, length int64) 
 	return nil
 }
 
-// checkedUpTo is where the checking of a log may begin: after its header, or after the record of a
-// checkpoint that belongs to it. Any other checkpoint is deleted. It could otherwise match a log
-// that is written again from an earlier position.
+// checkedUpTo is where the checking of a log may begin: after its header, or after the record of a checkpoint of
+// it. Any other checkpoint is deleted: it could match a log that is written again from an earlier position.
 func (s *FileStore) checkedUpTo(size int64) logPosition {
 	first := logPosition{0, int64(len(s.headLine))}
 	f, err := s.openCheckpoint()

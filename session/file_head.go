@@ -19,7 +19,6 @@ const (
 	headStart = `{"drover":"` + logMark + `"`
 )
 
-// headLine is the first line of a log.
 type headLine struct {
 	Drover string `json:"drover"`
 	Head

@@ -47,7 +47,6 @@ const (
 	maxTorn = maxRecord
 )
 
-// A tornTail is an end of a log that was cut off.
 type tornTail struct {
 	size    int64
 	savedAs string
@@ -104,10 +103,9 @@ func copyTo(out *os.File, in io.Reader, policy SyncPolicy) error {
 	return err
 }
 
-// Salvage makes a damaged log usable: it keeps the records before the damage and moves everything from
-// there on to a file beside the log, which it names. It looks at every line, and does nothing to a log
-// that has no damage, other than to cut off a torn end in the same way. It fails with [ErrLocked] while
-// the log is open for writing.
+// Salvage makes a damaged log usable: it keeps the records before the damage and moves everything from there on to a file
+// beside the log, which it names. It looks at every line, and does nothing to a log that has no damage, other than to cut
+// off a torn end in the same way. It fails with [ErrLocked] while the log is open for writing.
 func Salvage(path string) (kept int64, movedTo string, err error) {
 	info, err := os.Stat(path)
 	if err != nil {

@@ -17,7 +17,6 @@ import (
 // maxRecord is the longest record that is kept, in bytes.
 const maxRecord = lines.DefaultLimit
 
-// A logLine is one line of a log.
 type logLine struct {
 	at   int64 // its offset
 	text []byte
@@ -103,7 +102,6 @@ func checkRecord(line []byte) (int64, error) {
 	return pos, s.End()
 }
 
-// record returns the number of the record that l is.
 func (l logLine) record() (int64, error) {
 	switch {
 	case l.long:
@@ -114,10 +112,9 @@ func (l logLine) record() (int64, error) {
 	return checkRecord(l.text)
 }
 
-// A logPlace is a boundary in a log: the number of the record that ends there, and the offset.
+// A logPosition is a boundary in a log: the number of the record that ends there, and the offset.
 type logPosition struct{ pos, offset int64 }
 
-// A logScan is the result of reading all lines from a position on.
 type logScan struct {
 	// good is where the good records end.
 	good logPosition

@@ -72,8 +72,7 @@ func syncDir(dir string) error {
 	return nil
 }
 
-// makeDir creates a directory and those above it, and makes their names durable unless the policy is
-// SyncNever.
+// makeDir creates a directory and those above it, and makes their names durable unless the policy is SyncNever.
 func makeDir(dir string, policy SyncPolicy) error {
 	var missing []string
 	for d := dir; ; d = filepath.Dir(d) {
@@ -96,8 +95,7 @@ func makeDir(dir string, policy SyncPolicy) error {
 	return nil
 }
 
-// A syncer forces a file to the disk some time after notify. It runs one goroutine, which sleeps while there is no
-// work.
+// A syncer forces a file to the disk some time after notify. It runs one goroutine, which sleeps while there is no work.
 type syncer struct {
 	grown, quit, done chan struct{}
 }
@@ -130,7 +128,6 @@ func (s *syncer) run(interval time.Duration, sync func()) {
 	}
 }
 
-// notify reports that the file grew.
 func (s *syncer) notify() {
 	select {
 	case s.grown <- struct{}{}:

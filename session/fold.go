@@ -44,8 +44,7 @@ func (s *Session) routeLocked(t reflect.Type) (*route, error) {
 
 var extensionType = reflect.TypeFor[event.Extension]()
 
-// typeLocked is the Go type of the event of an entry, for which a payload from a store need not be
-// decoded. order is held.
+// typeLocked is the Go type of the event of an entry, for which a payload from a store need not be decoded. order is held.
 func (s *Session) typeLocked(entry *Entry) reflect.Type {
 	switch p := entry.Event.Payload.(type) {
 	case Value:

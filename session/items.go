@@ -81,7 +81,6 @@ func (it *items[S]) vector() persist.Vector[S] {
 
 func (it *items[S]) all() iter.Seq[S] { return it.vector().All() }
 
-// with has one more value at the end.
 func (it *items[S]) with(v S) *items[S] {
 	if it == nil {
 		return &items[S]{list: persist.Vector[S]{}.Append(v)}

@@ -51,9 +51,8 @@ func goKind(t reflect.Type) event.Kind {
 	return event.Kind("go:" + strings.TrimPrefix(t.PkgPath(), "_/") + "." + t.Name())
 }
 
-// claimLocked gives a kind to the Go type that is called so. A log in which two types had one name could
-// not be read again: types that are declared inside functions can be such a pair, and types whose
-// EventKind is taken. order and mu are held.
+// claimLocked gives a kind to the Go type that is called so. A log in which two types had one name, as types inside
+// functions or with a taken EventKind can have, could not be read again. order and mu are held.
 func (s *Session) claimLocked(t reflect.Type) error {
 	kind := kindOf(t)
 	owner := s.types[kind]

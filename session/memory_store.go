@@ -11,8 +11,7 @@ import (
 	"sync"
 )
 
-// A MemoryStore is a [Store] that forgets everything with the process. All methods may be called by
-// several goroutines.
+// A MemoryStore is a [Store] that forgets everything with the process. All methods may be called by several goroutines.
 type MemoryStore struct {
 	mu         sync.Mutex
 	head       Head

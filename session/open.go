@@ -103,7 +103,6 @@ func (s *Session) replay() error {
 	return nil
 }
 
-// liveAfter is the live history after an entry.
 func (s *Session) liveAfter(entry *Entry, lives []persist.Vector[int64], first map[int64]int64) (persist.Vector[int64], error) {
 	live := s.state.live
 	switch what := entry.Event.Payload.(type) {

@@ -17,8 +17,7 @@ import (
 // it could never answer.
 var ErrInReducer = advice.Wrap(errors.New("session: a reducer calls the session that waits for it"), "return the change from the reducer, and dispatch from outside of it")
 
-// A logOrder is the lock of a log. A goroutine that runs a reducer under it gets an error instead of waiting for
-// itself.
+// A logOrder is the lock of a log. A goroutine that runs a reducer under it gets an error instead of waiting for itself.
 type logOrder struct {
 	mu       sync.Mutex
 	reducing atomic.Bool // the holder runs reducers

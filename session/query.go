@@ -13,8 +13,7 @@ type View[S any] struct {
 	err   error
 }
 
-// Query returns the values of a type. Without a reducer for it these are all values of that type that
-// were dispatched.
+// Query returns the values of a type. Without a reducer for it these are all values of that type that were dispatched.
 func Query[S any](s *Session) View[S] {
 	t := reflect.TypeFor[S]()
 	s.mu.RLock()

@@ -96,7 +96,6 @@ func (s *Session) resolved(entry *Entry) *Entry {
 	return known
 }
 
-// entriesLocked yields the entries above a position.
 func (s *Session) entriesLocked(after int64) iter.Seq2[*Entry, error] {
 	return s.entries(after, s.base, s.log)
 }

@@ -22,11 +22,10 @@ func Define[S any](s *Session, o SliceOptions[S]) {
 // Reduce registers a reducer of a slice that has one value. It gets that value, or the zero value, and
 // an event, and returns the new one.
 //
-// Like every reducer it must not change what it gets: snapshots and other readers have the same maps
-// and slices. It copies those that it changes. Beware of append(state.List, v), which may write v into
-// memory that older states share, and so change them: append(slices.Clip(state.List), v) copies the list.
-// Nor must it call anything of the session, which waits for it: Dispatch in a reducer fails with [ErrInReducer],
-// and so does the reducer.
+// Like every reducer it must not change what it gets: snapshots and other readers have the same maps and slices. It copies
+// those that it changes. Beware of append(state.List, v), which may write v into memory that older states share, and so
+// change them: append(slices.Clip(state.List), v) copies the list. Nor must it call anything of the session, which waits
+// for it: Dispatch in a reducer fails with [ErrInReducer], and so does the reducer.
 func Reduce[S, E any](s *Session, reduce func(state S, e E) S) {
 	register[S, E](s, func(_ *slice, all *items[S], e E) (*items[S], error) {
 		latest, _ := all.last()
@@ -75,8 +74,7 @@ func Add[S any](values ...S) Change[S] { return Change[S]{values: values} }
 // Replace replaces all values. Without values it clears the slice.
 func Replace[S any](values ...S) Change[S] { return Change[S]{replace: true, values: values} }
 
-// Fold registers a reducer that sees all values of the slice and returns the change. If it fails the slice is
-// unchanged.
+// Fold registers a reducer that sees all values of the slice and returns the change. If it fails the slice is unchanged.
 func Fold[S, E any](s *Session, fold func(all View[S], e E) (Change[S], error)) {
 	register[S, E](s, func(_ *slice, all *items[S], e E) (*items[S], error) {
 		c, err := fold(View[S]{items: all}, e)

@@ -52,9 +52,8 @@ type Session struct {
 	changed      []folded                // what reducers made of the entry at hand
 	unknown      map[event.Kind]bool     // seen by reducers before their type was known
 
-	// mu guards what readers look at. It is held for moments, never while a reducer or a store works.
-	// A goroutine that changes these holds order too, so that either lock is enough to read them; children
-	// alone belong to mu.
+	// mu guards what readers look at. It is held for moments, never while a reducer or a store works. A goroutine
+	// that changes these holds order too, so that either lock is enough to read them; children alone belong to mu.
 	mu       sync.RWMutex
 	closed   bool
 	log      persist.Vector[*Entry] // those above base

@@ -19,7 +19,6 @@ type state struct {
 	frozen bool
 }
 
-// A cell holds the items of one slice in one state.
 type cell struct {
 	items any // nil means not folded
 	epoch int
@@ -80,7 +79,6 @@ func (s *Session) withoutLocked(live persist.Vector[int64], txs []int64, above i
 	return left
 }
 
-// countUpTo is the number of entries of a live history up to a position.
 func countUpTo(live persist.Vector[int64], pos int64) int {
 	low, high := 0, live.Len()
 	for low < high {

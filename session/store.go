@@ -9,9 +9,8 @@ import (
 	"time"
 )
 
-// A Store keeps the log of one session. A session calls Append, SaveCheckpoint and Close from one
-// goroutine at a time; Records may be called at any time, by many. [storetest] is the suite that a store
-// must pass.
+// A Store keeps the log of one session. A session calls Append, SaveCheckpoint and Close from one goroutine at a time;
+// Records may be called at any time, by many. [storetest] is the suite that a store must pass.
 //
 // [storetest]: https://pkg.go.dev/github.com/drover-agents/drover/session/storetest
 type Store interface {
@@ -27,8 +26,7 @@ type Store interface {
 	// Records yields the records above a number, in order, up to those that are kept when it is
 	// called. An error is the last pair.
 	Records(after int64) iter.Seq2[Record, error]
-	// SaveCheckpoint replaces the last checkpoint. It only makes opening faster: a store may forget it, and may do
-	// nothing.
+	// SaveCheckpoint replaces the last checkpoint. It only makes opening faster: a store may forget it, and may do nothing.
 	SaveCheckpoint(c Checkpoint) error
 	// Checkpoint returns the last checkpoint, or the zero value.
 	Checkpoint() (Checkpoint, error)
@@ -58,8 +56,7 @@ type Head struct {
 	Created time.Time         `json:"created"`
 }
 
-// EncodingVersion is the version of the encoding that this package writes. It reads all versions from 1
-// up to it.
+// EncodingVersion is the version of the encoding that this package writes. It reads all versions from 1 up to it.
 const EncodingVersion = 1
 
 // Errors of stores, to be wrapped.

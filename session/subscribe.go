@@ -28,9 +28,8 @@ func (sub *Subscription) Stop() {
 // and everything was handed over, or because the store could not be read.
 func (sub *Subscription) Done() <-chan struct{} { return sub.done }
 
-// Subscribe calls a function for each event of a type above a position, in order, one at a time, in a goroutine of
-// its own: it delays no other. E may be [Entry], for all of them. A panic is logged, and the function receives the
-// next event.
+// Subscribe calls a function for each event of a type above a position, in order, one at a time, in a goroutine of its own:
+// it delays no other. E may be [Entry], for all of them. A panic is logged, and the function receives the next event.
 func Subscribe[E any](s *Session, after int64, handle func(pos int64, e E)) *Subscription {
 	ctx, cancel := context.WithCancel(context.Background())
 	sub := &Subscription{cancel, make(chan struct{})}
@@ -59,7 +58,6 @@ func (s *Session) protect(pos int64, handle func()) {
 	handle()
 }
 
-// eventAs returns the event of an entry if it is an E.
 func eventAs[E any](s *Session, entry *Entry) (e E, ok bool) {
 	if e, ok = any(*entry).(E); ok {
 		return e, true

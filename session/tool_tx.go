@@ -32,11 +32,10 @@ type ToolTxOptions struct {
 
 const defaultMaxOutput = 1000
 
-// ToolTx runs each call of a registry in a transaction of the session: give it to [tool.Options] as Around. Handlers
-// find the session by [From]. Their events stay in the state if the call succeeds. If it fails, is denied, panics,
-// runs out of time or is cancelled, its events are taken out of the state, and those of other calls stay. A handler
-// that runs on after that cannot change the state any more: Dispatch fails with [ErrTxOver], or because its context
-// has ended.
+// ToolTx runs each call of a registry in a transaction of the session: give it to [tool.Options] as Around. Handlers find
+// the session by [From]. Their events stay in the state if the call succeeds. If it fails, is denied, panics, runs out of
+// time or is cancelled, its events are taken out of the state, and those of other calls stay. A handler that runs on after
+// that cannot change the state any more: Dispatch fails with [ErrTxOver], or because its context has ended.
 //
 // Each call is in the log with one [ToolInvoked] afterwards, however it ended, also if there is no such tool. Its
 // CallID is the id of the call, or a new one if a call was recorded under that before. A dry run leaves no trace.
@@ -146,8 +145,7 @@ func statusOf(result *tool.Result) tool.Outcome {
 	return cmp.Or(result.Outcome, tool.Failed)
 }
 
-// valueJSON is the JSON of a result's value, or nil where it has none. The methods of the value are
-// others' code.
+// valueJSON is the JSON of a result's value, or nil where it has none. The methods of the value are others' code.
 func valueJSON(result *tool.Result) (raw json.RawMessage) {
 	if result.Structured != nil || result.Value == nil {
 		return result.Structured

@@ -66,7 +66,6 @@ func (s *Session) Begin(ctx context.Context, call string) (context.Context, *Tx)
 	return context.WithValue(ctx, txKey{}, tx), tx
 }
 
-// txIn is the transaction of this session in a context, or nil.
 func (s *Session) txIn(ctx context.Context) *Tx {
 	if tx, ok := ctx.Value(txKey{}).(*Tx); ok && tx.s == s {
 		return tx
@@ -106,10 +105,9 @@ func (tx *Tx) Commit() error {
 	return nil
 }
 
-// Rollback ends the transaction, and what is still open inside it, and takes what it did out of the
-// state. It takes constant time if no other caller has dispatched since the transaction began. Otherwise the
-// session folds the slices again from there, without its events. It does nothing if the transaction is over, so
-// that it can be deferred.
+// Rollback ends the transaction, and what is still open inside it, and takes what it did out of the state. It takes
+// constant time if no other caller has dispatched since the transaction began; otherwise the session folds the slices
+// again from there, without its events. It does nothing if the transaction is over, so that it can be deferred.
 func (tx *Tx) Rollback(reason string) error {
 	tx.s.order.Lock()
 	defer tx.s.order.Unlock()
@@ -129,8 +127,7 @@ func (tx *Tx) abandon(reason string) error {
 	return err
 }
 
-// retryLocked rolls back the abandoned transactions. If one fails, it is retried the next time, and the error is
-// returned.
+// retryLocked rolls back the abandoned transactions. If one fails, it is retried the next time, and the error is returned.
 func (s *Session) retryLocked() (err error) {
 	s.abandoned = slices.DeleteFunc(s.abandoned, func(tx *Tx) bool {
 		fault := tx.rollbackLocked(tx.abandoned)
@@ -184,7 +181,6 @@ func (tx *Tx) endAllLocked() {
 	}
 }
 
-// undoneLocked is the state without what the transaction did.
 func (tx *Tx) undoneLocked() *state {
 	if !tx.overlapped && !tx.stale {
 		return tx.begin
@@ -218,7 +214,6 @@ func (s *Session) foldOntoLocked(next *state, from int) {
 	}
 }
 
-// causeLocked records the call that dispatches an entry.
 func (s *Session) causeLocked(ctx context.Context, entry *Entry) error {
 	entry.Cause = callOf(ctx)
 	tx := s.txIn(ctx)
@@ -238,7 +233,6 @@ func (s *Session) causeLocked(ctx context.Context, entry *Entry) error {
 	return nil
 }
 
-// callOf is the tool call that a handler is answering, or empty.
 func callOf(ctx context.Context) string {
 	call, _ := tool.CallFrom(ctx)
 	return string(call.ID)

@@ -16,8 +16,7 @@ import (
 type DiffOptions struct {
 	// Context is how many lines are shown around those that differ. Zero means 3.
 	Context int
-	// MaxBytes is the largest file whose lines are shown. A larger one is only named as different. Zero means 1
-	// MiB.
+	// MaxBytes is the largest file whose lines are shown. A larger one is only named as different. Zero means 1 MiB.
 	MaxBytes int64
 }
 

@@ -34,8 +34,7 @@ func contentSize(f *File) int64 {
 	return f.Size
 }
 
-// openContent opens the content of a file, or the target of a link. It fails if there is less or more than
-// the file's size.
+// openContent opens the content of a file, or the target of a link. It fails if there is less or more than the file's size.
 func openContent(f *File) (io.ReadCloser, error) {
 	if isLink(f) {
 		return io.NopCloser(strings.NewReader(f.Target)), nil

@@ -17,7 +17,6 @@ type hunk struct {
 	edits         []lcs.Diff
 }
 
-// A textDiff is how two texts differ.
 type textDiff struct {
 	before, after []string // lines with their ends
 	edits         []lcs.Diff
@@ -33,7 +32,6 @@ func splitLines(text string) []string {
 	return slices.AppendSeq(make([]string, 0, strings.Count(text, "\n")+1), strings.Lines(text))
 }
 
-// count is how many lines were added and removed.
 func (d textDiff) count() (added, removed int) {
 	for _, e := range d.edits {
 		added += e.ReplEnd - e.ReplStart

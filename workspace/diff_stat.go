@@ -34,8 +34,7 @@ func (s FileStat) String() string {
 	return fmt.Sprintf("%s %s, +%d -%d", s.What, name, s.Added, s.Removed)
 }
 
-// DiffStat counts what has changed in each file and link. Files above MaxBytes are not read; their sizes are
-// given.
+// DiffStat counts what has changed in each file and link. Files above MaxBytes are not read; their sizes are given.
 func DiffStat(changes []Change, opts *DiffOptions) ([]FileStat, error) {
 	var stats []FileStat
 	full := opts.withDefaults()
@@ -57,7 +56,6 @@ func DiffStat(changes []Change, opts *DiffOptions) ([]FileStat, error) {
 	return stats, nil
 }
 
-// whatOf returns the value for FileStat.What.
 func whatOf(c Change) string {
 	switch {
 	case !hasContent(c.Before):

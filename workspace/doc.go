@@ -26,9 +26,8 @@
 //
 // # Results
 //
-// [Workspace.Changes] returns the differences from the mounted files, [Workspace.Patch] writes them for git apply,
-// and [Workspace.WriteBack] applies them to the host: all of them, or none. [Sync] keeps a [VirtualFileSystem] in a
-// session.
+// [Workspace.Changes] returns the differences from the mounted files, [Workspace.Patch] writes them for git apply, and
+// [Workspace.WriteBack] applies them to the host: all of them, or none. [Sync] keeps a [VirtualFileSystem] in a session.
 //
 // Package workspace/files has file systems for tools: of a workspace, of a folder, or in memory.
 package workspace

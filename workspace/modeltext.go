@@ -57,7 +57,6 @@ func (p *Preview) fileText() string {
 	return "file, " + count(p.BytesCopied, "byte")
 }
 
-// namedPaths is how many paths a text names.
 const namedPaths = 20
 
 func (r *Restored) text() string {
@@ -85,7 +84,6 @@ func callRejected(cause error) string {
 	return fmt.Sprintf("Error: call rejected: no checkpoint could be taken: %s. The tool did not run. Try again once; if that fails too, report this error.", line)
 }
 
-// list names some paths and counts the rest.
 func list(paths []string) string {
 	var names []string
 	for _, p := range paths[:min(len(paths), namedPaths)] {

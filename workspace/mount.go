@@ -32,8 +32,7 @@ type HostMount struct {
 	// A slash at the end means a folder with all that is in it. Empty means all, empty folders too.
 	// The globs of a mount that is a single file are about its base name.
 	Include []string
-	// Exclude are globs of what is left out, also of what Include names. An excluded folder is not
-	// entered.
+	// Exclude are globs of what is left out, also of what Include names. An excluded folder is not entered.
 	Exclude []string
 	// MaxBytes bounds what is copied. Nil means no limit, and zero nothing.
 	MaxBytes *int64

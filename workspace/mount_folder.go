@@ -20,7 +20,6 @@ const (
 		"All are removed when the workspace is closed, or by a later one when the program was killed.\n"
 )
 
-// A folder is the folder of a workspace on disk.
 type folder struct {
 	*leftover.Folder
 	kept atomic.Bool
@@ -54,8 +53,7 @@ func sweep(kind leftover.Kind, opts *Options) {
 
 func (f *folder) store() string { return f.Beside(storeSuffix) }
 
-// keep also protects the folder from every sweep: the user needs it most of all when the program was
-// killed.
+// keep also protects the folder from every sweep: the user needs it most of all when the program was killed.
 func (f *folder) keep() error {
 	f.kept.Store(true)
 	return f.Keep()

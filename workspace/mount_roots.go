@@ -12,8 +12,7 @@ import (
 	"github.com/drover-agents/drover/workspace/internal/filetree"
 )
 
-// hostRoots are the folders of the host that may be read. Everything is reached through a handle on one of
-// them.
+// hostRoots are the folders of the host that may be read. Everything is reached through a handle on one of them.
 type hostRoots struct {
 	any  bool
 	dirs []string // absolute, without links

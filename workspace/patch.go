@@ -14,14 +14,12 @@ import (
 // changed, or at the root of a repository that has the same files. It holds contents of every kind, files
 // that are made and deleted, links, and whether a file can be run. Renamed files are deleted and made.
 //
-// A patch has no folders without files, no times, owners and other permissions, and no pipes; and git
-// refuses to touch the .git folder of a repository, so what is below one is left out. [Summarize] names
-// all that. Git cannot put a folder where a link was that leads to itself. It takes patches up to 1 GiB, and
-// binary files only in repositories with SHA-1 names.
+// A patch has no folders without files, no times, owners and other permissions, and no pipes; and git refuses to touch the
+// .git folder of a repository, so what is below one is left out. [Summarize] names all that. Git cannot put a folder where
+// a link was that leads to itself. It takes patches up to 1 GiB, and binary files only in repositories with SHA-1 names.
 //
-// One file at a time is in memory, and that only if it is text of at most 16 MiB and 2^20 lines on both
-// sides: about 64 MiB in all. All else is written as binary contents, which are never in memory as a whole.
-// Of opts only Context counts.
+// One file at a time is in memory, and that only if it is text of at most 16 MiB and 2^20 lines on both sides: about 64 MiB
+// in all. All else is written as binary contents, which are never in memory as a whole. Of opts only Context counts.
 func WritePatch(w io.Writer, changes []Change, opts *DiffOptions) error {
 	out := bufio.NewWriterSize(w, 64<<10)
 	p := patchWriter{out, opts.withDefaults().Context}
@@ -40,7 +38,6 @@ func WritePatch(w io.Writer, changes []Change, opts *DiffOptions) error {
 
 func (p part) isLink() bool { return isLink(cmp.Or(p.after, p.before)) }
 
-// gitMode is what git knows of a file's mode.
 func gitMode(f *File) string {
 	switch {
 	case isLink(f):
@@ -93,8 +90,7 @@ func (p patchWriter) modes(part part) {
 	}
 }
 
-// index writes the names of both contents, which git wants for binary ones, and with which it can merge
-// others.
+// index writes the names of both contents, which git wants for binary ones, and with which it can merge others.
 func (p patchWriter) index(part part) error {
 	before, err := blobID(part.before)
 	if err != nil {

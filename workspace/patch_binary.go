@@ -14,11 +14,9 @@ import (
 // base85 are the digits that git writes binary contents with.
 const base85 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%&()*+-;<=>?@^_`{|}~"
 
-// literalLine is how many bytes a line of a literal has.
 const literalLine = 52
 
-// A literalWriter writes bytes as lines of git's base 85: a letter for the length, then five digits for
-// every four bytes.
+// A literalWriter writes bytes as lines of git's base 85: a letter for the length, then five digits for every four bytes.
 type literalWriter struct {
 	w    io.Writer
 	line []byte // that is not full yet

@@ -26,7 +26,6 @@ type Record struct {
 // EventKind implements [event.Payload].
 func (Record) EventKind() event.Kind { return KindOpened }
 
-// record dispatches the [Record] of the workspace to the session, if there is one.
 func (w *Workspace) record(ctx context.Context, s *session.Session) error {
 	if s == nil {
 		return nil

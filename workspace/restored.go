@@ -49,7 +49,6 @@ func (tx *Tx) Undo(ctx context.Context) string {
 	return r.text()
 }
 
-// rememberedRollbacks is how many rollbacks a workspace keeps.
 const rememberedRollbacks = 1000
 
 func (w *Workspace) remember(r Restored) {

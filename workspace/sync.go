@@ -212,9 +212,8 @@ func (r *Synced) dispatch(ctx context.Context, s *session.Session, known Virtual
 	return err
 }
 
-// Modified returns the files that differ from the mounted ones, in order, and the paths of those that are gone, as
-// of the last [Sync]. A file counts if it is new, if its content or permissions differ, or if they differed in
-// between.
+// Modified returns the files that differ from the mounted ones, in order, and the paths of those that are gone, as of the
+// last [Sync]. A file counts if it is new, if its content or permissions differ, or if they differed in between.
 func Modified(s *session.Session, w *Workspace) (files []VirtualFile, deleted []Path, err error) {
 	mounted, err := w.Mounted(context.Background())
 	if err != nil {

@@ -9,10 +9,9 @@ import (
 	"github.com/drover-agents/drover/tool"
 )
 
-// ToolTx runs each call of a registry in a transaction of the workspace: give it to [tool.Options] as Around.
-// Handlers find the workspace by [From]. If a call fails, is denied, panics, runs out of time or is cancelled, its
-// changes to the files are rolled back, and the model reads their list. Tools whose only risk is [tool.ReadOnly] run
-// without a transaction.
+// ToolTx runs each call of a registry in a transaction of the workspace: give it to [tool.Options] as Around. Handlers find
+// the workspace by [From]. If a call fails, is denied, panics, runs out of time or is cancelled, its changes to the files
+// are rolled back, and the model reads their list. Tools whose only risk is [tool.ReadOnly] run without a transaction.
 //
 // Inner, if it is not nil, runs within it: with [session.ToolTx], a call changes session and files or neither.
 //
@@ -60,7 +59,6 @@ func (tx *Tx) runTool(ctx context.Context, call *tool.Call, run func(context.Con
 	return result
 }
 
-// withText is the result of a failed call with something more that the model reads.
 func withText(result tool.Result, more string) tool.Result {
 	failure := tool.Error{Code: tool.CodeFailed, Category: tool.CategoryInternal}
 	if result.Err != nil {

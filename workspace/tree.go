@@ -27,8 +27,7 @@ type TreeOptions struct {
 	Store string
 	// TempDir is where a store is made. Empty means [os.TempDir].
 	TempDir string
-	// MaxDisk bounds the bytes that the store takes on disk. Sides of conflicts stay even beyond it.
-	// Zero means 4 GiB.
+	// MaxDisk bounds the bytes that the store takes on disk. Sides of conflicts stay even beyond it. Zero means 4 GiB.
 	MaxDisk int64
 	// NoWatch leaves out the file watcher: every checkpoint then looks at every file.
 	NoWatch bool
@@ -247,7 +246,6 @@ func (t *Tree) inPlace() error {
 	return nil
 }
 
-// drop gives back the content of an item.
 func (t *Tree) drop(it *item) {
 	if it.Kind == filetree.File && !it.loose {
 		t.objects.Release(it.hash)
@@ -284,7 +282,6 @@ func (t *Tree) Close() error {
 	return errors.Join(err, t.free())
 }
 
-// free gives up everything that is open.
 func (t *Tree) free() error {
 	var errs []error
 	if t.watch != nil {

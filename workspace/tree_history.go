@@ -34,7 +34,6 @@ type inode struct{ dev, ino uint64 }
 
 func (it *item) inode() inode { return inode{it.Stamp.Dev, it.Stamp.Ino} }
 
-// linked reports whether the item is a file with several names.
 func (it *item) linked() bool { return it != nil && it.Kind == filetree.File && it.Stamp.Links > 1 }
 
 type paths map[string]struct{}
@@ -71,7 +70,6 @@ func (h *history) take() int64 {
 	return h.last
 }
 
-// find returns the index of a version, and whether it exists.
 func (h *history) find(id int64) (int, bool) {
 	return slices.BinarySearchFunc(h.versions, id, func(v *version, id int64) int { return int(v.id - id) })
 }
@@ -111,7 +109,6 @@ func (h *history) forget(it *item) {
 	}
 }
 
-// setNow puts an item into the present state.
 func (h *history) setNow(p string, old, it *item) {
 	if old.linked() {
 		discard(h.names, old.inode(), p)
@@ -142,7 +139,6 @@ func (h *history) joinFolder(p string) {
 	}
 }
 
-// leaveFolder is the other way round.
 func (h *history) leaveFolder(p string) {
 	for p != "." && h.now[p] == nil && len(h.below[p]) == 0 {
 		dir := path.Dir(p)
@@ -165,7 +161,6 @@ func discard[K comparable](sets map[K]paths, key K, p string) {
 	}
 }
 
-// remove removes a path, and everything below it, from the present state.
 func (h *history) remove(p string) {
 	for _, child := range slices.Collect(maps.Keys(h.below[p])) {
 		h.remove(child)
@@ -173,7 +168,6 @@ func (h *history) remove(p string) {
 	h.set(p, nil)
 }
 
-// under calls yield with every path below a folder.
 func (h *history) under(p string, yield func(string)) {
 	for child := range h.below[p] {
 		yield(child)
@@ -211,7 +205,6 @@ func (h *history) since(id int64) map[string]*item {
 	return was
 }
 
-// at returns everything that was there at a version.
 func (h *history) at(id int64) map[string]*item {
 	all := maps.Clone(h.now)
 	for p, it := range h.since(id) {
@@ -227,7 +220,6 @@ func (h *history) at(id int64) map[string]*item {
 // A step from one version to another: what a path was in each.
 type difference struct{ from, to *item }
 
-// between returns the paths that are not alike in two versions.
 func (h *history) between(from, to int64) map[string]difference {
 	was, is := h.since(from), h.since(to)
 	changed := map[string]difference{}

@@ -9,9 +9,8 @@ import (
 	"github.com/drover-agents/drover/workspace/internal/filetree"
 )
 
-// links decide which of the paths to put back keep their file, and which become names of another one.
-// Paths that were one file at the version form a group, and so does each path that was alone. No two
-// groups share a file.
+// links decide which of the paths to put back keep their file, and which become names of another one. The paths that
+// were one file at the version form a group, also a single path. No two groups share a file.
 type links struct {
 	plan    *plan
 	members map[inode][]string // of the groups with several, sorted
@@ -53,7 +52,6 @@ func (l *links) gather() {
 
 func (l *links) was(at string) *item { return l.plan.tree.history.value(l.plan.was, at) }
 
-// group names the group of a path.
 func (l *links) group(at string) string {
 	if was := l.was(at); was.linked() {
 		if members := l.members[was.inode()]; len(members) > 0 {
@@ -100,8 +98,7 @@ func (l *links) fits(at string) bool {
 	return !taken
 }
 
-// of returns the path to whose file a path becomes a link, or that it stays what it is. If neither, its
-// content is written.
+// of returns the path to whose file a path becomes a link, or that it stays what it is. If neither, its content is written.
 func (l *links) of(at string) (link string, stays bool) {
 	group := l.group(at)
 	anchor := l.anchor[group]

@@ -34,7 +34,6 @@ const (
 	isFile
 )
 
-// found is the result of checking a path.
 type found struct {
 	path string
 	// item is nil if there is nothing. It is also nil if the index has it already.
@@ -90,7 +89,6 @@ func (r *refresh) lookAll(ctx context.Context, todo map[string]reason) ([]found,
 	return results, nil
 }
 
-// look looks at one path.
 func (r *refresh) look(ctx context.Context, p string, why reason) found {
 	old := r.tree.history.now[p]
 	if why&isFile != 0 && old == nil {
@@ -137,8 +135,7 @@ func notAFile(e filetree.Entry, old *item, racy bool) found {
 	return found{path: e.Path, item: &item{Entry: e}, racy: racy}
 }
 
-// read reads a file. It wants to be called again if the file became another meanwhile, unless it is the
-// last time.
+// read reads a file. Again means that the file became another meanwhile; it is never set the last time.
 //
 // read looks for writers that have the file open before it reads the content. A mapping that begins later
 // leaves a trace in the stamp when it is first written to.

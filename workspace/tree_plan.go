@@ -87,7 +87,6 @@ func (p *plan) keep(at string) {
 	}
 }
 
-// add makes the step for one path, if there has to be one.
 func (p *plan) add(at string) {
 	was, now := p.was[at], p.now(at)
 	_, held := p.holding[at]
@@ -109,8 +108,7 @@ func (p *plan) conflict(at, reason string) {
 	p.conflicts = append(p.conflicts, Conflict{Path: at, Reason: reason})
 }
 
-// reachable ensures that the folders above a path that is put back exist, even if they were not
-// chosen.
+// reachable ensures that the folders above a path that is put back exist, even if they were not chosen.
 func (p *plan) reachable(at string) bool {
 	for dir := path.Dir(at); dir != "."; dir = path.Dir(dir) {
 		now := p.now(dir)
@@ -134,7 +132,6 @@ func (p *plan) has(at string) bool {
 	return ok
 }
 
-// restore makes the step that puts a path back.
 func (p *plan) restore(at string, was, now *item) {
 	step := &applytree.Step{Path: at, Want: &was.Entry}
 	if now != nil {

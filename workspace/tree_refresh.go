@@ -22,8 +22,7 @@ type refresh struct {
 	// loose compares contents and does not keep them, except those of want, which are kept already.
 	loose bool
 	want  map[string]*item
-	// also are paths to check in addition to those of the watcher. A narrow refresh without a watcher checks
-	// nothing else.
+	// also are paths to check in addition to those of the watcher. A narrow refresh without a watcher checks nothing else.
 	also   map[string]reason
 	narrow bool
 
@@ -89,8 +88,8 @@ func (r *refresh) learnAll(results []found) (next map[string]reason, failed erro
 	return next, failed
 }
 
-// orphans adds what was found in a folder that was not there when it was looked at, a moment before or
-// after: both are looked at again, so that the index is a tree. In the end the folder is believed.
+// orphans adds entries whose folder was missing a moment before or after: both are checked again, so that the index
+// is a tree. In the end the folder is believed.
 func (r *refresh) orphans(results []found, next map[string]reason) {
 	t, some := r.tree, false
 	for _, f := range results {
@@ -143,7 +142,6 @@ func (t *Tree) learn(f found) (unknown bool) {
 	return unknown
 }
 
-// forget takes a path and everything below it out of the index.
 func (t *Tree) forget(p string) {
 	unmark := func(p string) {
 		delete(t.racy, p)

@@ -18,9 +18,8 @@ import (
 // Rollback makes the tree what it was at the checkpoint, which stays. Checkpoints that were taken later
 // stay too: the tree can be rolled forward to them.
 //
-// A file that is also known by a name outside of the tree is parted from it when it is put back. A
-// concurrent change elsewhere in the tree is not put back. If there is a watcher, Rollback reports it as a
-// conflict.
+// A file that is also known by a name outside of the tree is parted from it when it is put back. A concurrent change
+// elsewhere in the tree is not put back. If there is a watcher, Rollback reports it as a conflict.
 func (t *Tree) Rollback(ctx context.Context, to *Checkpoint, opts *RollbackOptions) (RolledBack, error) {
 	if err := t.begin(ctx); err != nil {
 		return RolledBack{}, err
@@ -150,7 +149,6 @@ func (p *plan) verify(before paths, rolled *RolledBack) {
 	slices.SortStableFunc(rolled.Conflicts, func(a, b Conflict) int { return strings.Compare(a.Path, b.Path) })
 }
 
-// mismatch describes in what a path differs from the wanted state.
 func (p *plan) mismatch(at string) string {
 	now, was := p.now(at), p.was[at]
 	switch {

@@ -157,7 +157,6 @@ func number(name string) int {
 	return n
 }
 
-// keepAside records the folder that a rollback has put aside.
 func (s *treeStore) keepAside(dir string, lasting bool) {
 	if dir == "" {
 		return
@@ -254,7 +253,6 @@ func removeTree(parent, name string) error {
 	return errors.Join(unlessGone(root.RemoveAll(name)), root.Close())
 }
 
-// unlessGone ignores that something is already removed.
 func unlessGone(err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -262,7 +260,6 @@ func unlessGone(err error) error {
 	return err
 }
 
-// diskBytes is about what a folder takes on disk.
 func diskBytes(dir string) (sum int64) {
 	root, err := filetree.Open(dir)
 	if err != nil {
@@ -288,7 +285,6 @@ func blocks(dir string, e filetree.Entry) int64 {
 	return (e.Size + block - 1) / block * block
 }
 
-// within reports whether a path is another or below it.
 func within(p, dir string) bool {
 	return p == dir || dir == "." || dir == "/" || strings.HasPrefix(p, dir) && p[len(dir)] == '/'
 }

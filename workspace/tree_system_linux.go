@@ -36,13 +36,11 @@ func (t *Tree) unchanged(f *os.File, e filetree.Entry) bool {
 	return ok && st.Ctim.Nano() == e.Stamp.Changed && st.Mtim.Nano() == e.ModTime && st.Size == e.Size
 }
 
-// isPrivate reports whether only this user can use an entry.
 func isPrivate(info fs.FileInfo) bool {
 	st, ok := info.Sys().(*syscall.Stat_t)
 	return ok && int(st.Uid) == os.Geteuid() && info.Mode().Perm()&0o077 == 0
 }
 
-// allocated is what a file takes on disk.
 func allocated(info fs.FileInfo) int64 {
 	if st, ok := info.Sys().(*syscall.Stat_t); ok {
 		return st.Blocks * 512
@@ -50,7 +48,6 @@ func allocated(info fs.FileInfo) int64 {
 	return info.Size()
 }
 
-// openFiles is how many files this process may have open.
 func openFiles() int {
 	var limit unix.Rlimit
 	if unix.Getrlimit(unix.RLIMIT_NOFILE, &limit) != nil {

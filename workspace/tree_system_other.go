@@ -15,7 +15,6 @@ import (
 // stampsTell is false: contents are compared.
 func stampsTell(string) bool { return false }
 
-// unchanged reports whether a file is unchanged since it was checked.
 func (t *Tree) unchanged(_ *os.File, e filetree.Entry) bool {
 	after, err := t.root.Lstat(e.Path)
 	return err == nil && after == e

@@ -21,7 +21,6 @@ type claim struct {
 	working chan struct{}
 }
 
-// overlaps reports whether two claims can meet.
 func (c *claim) overlaps(other *claim) bool {
 	if c.paths == nil || other.paths == nil {
 		return true

@@ -79,7 +79,6 @@ func WithTx(ctx context.Context, tx *Tx) context.Context {
 // Call is the call of the transaction, with the paths that it has claimed.
 func (tx *Tx) Call() Call { return tx.call }
 
-// transactions are the calls of a workspace.
 type transactions struct {
 	turns turns
 
@@ -135,7 +134,6 @@ func (w *Workspace) Begin(ctx context.Context, call Call) (context.Context, *Tx,
 	return txKey.With(With(ctx, w), tx), tx, nil
 }
 
-// order is the order in which the transaction waits for its turn.
 func (tx *Tx) order() *turns {
 	if tx.outer != nil {
 		return &tx.outer.parts
@@ -236,8 +234,7 @@ func (tx *Tx) rollback(ctx context.Context) (first bool) {
 	return first
 }
 
-// whileOpen does something unless the transaction, or one that it is part of, is over. It cannot end
-// meanwhile.
+// whileOpen does something unless the transaction, or one that it is part of, is over. It cannot end meanwhile.
 func (tx *Tx) whileOpen(do func()) bool {
 	tx.ending.Lock()
 	defer tx.ending.Unlock()
@@ -269,10 +266,9 @@ func (tx *Tx) release() {
 	tx.order().give(tx.claim)
 }
 
-// CallOf is what a tool call may change, by the catalogue of the agent that makes it, and whether it may change
-// files at all. A call that only has others made changes nothing by itself: to wait for those while holding the
-// workspace would be to wait for ever. ReadOnly reports tools that are not in the catalogue and change no files;
-// nil means none.
+// CallOf is what a tool call may change, by the catalogue of the agent that makes it, and whether it may change files at
+// all. A call that only has others made changes nothing by itself: to wait for those while holding the workspace would be
+// to wait for ever. ReadOnly reports tools that are not in the catalogue and change no files; nil means none.
 func (w *Workspace) CallOf(of *tool.Catalogue, c event.ToolCall, readOnly func(name string) bool) (call Call, changes bool) {
 	call = Call{ID: c.ID, Tool: c.Name}
 	native, known := of.Native(c.Name)

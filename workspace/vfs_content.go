@@ -62,8 +62,7 @@ func (w *Workspace) ReadText(ctx context.Context, f VirtualFile) (string, error)
 	return string(text), err
 }
 
-// virtualFiles returns the regular files of a list, as new files. Contents are read to detect text, several at a
-// time.
+// virtualFiles returns the regular files of a list, as new files. Contents are read to detect text, several at a time.
 func virtualFiles(ctx context.Context, files []*File, at time.Time) (VirtualFileSystem, error) {
 	encodings, err := encodingsOf(ctx, files)
 	if err != nil {

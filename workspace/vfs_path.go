@@ -13,9 +13,8 @@ import (
 	"github.com/drover-agents/drover/workspace/internal/filetree"
 )
 
-// A Path names a file of a workspace, relative to its root. It is made of segments, each the name of a
-// folder or file, and never leads out of the workspace. Names are bytes; they need not be UTF-8. The zero
-// value names nothing.
+// A Path names a file of a workspace, relative to its root. It is made of segments, each the name of a folder or file, and
+// never leads out of the workspace. Names are bytes; they need not be UTF-8. The zero value names nothing.
 type Path struct{ posix string }
 
 // A PathError is why a text is not a [Path].

@@ -26,13 +26,11 @@ import (
 type Options struct {
 	// Mounts are copied in this order. None makes an empty workspace.
 	Mounts []HostMount
-	// AllowedHostRoots are the folders of the host below which everything must be that is mounted or
-	// written back.
+	// AllowedHostRoots are the folders of the host below which everything must be that is mounted or written back.
 	AllowedHostRoots []string
 	// AllowAnyRoot allows every host path. Without it and without roots, mounts are refused.
 	AllowAnyRoot bool
-	// Session, if there is one, holds the [Record] of the workspace, the [session.Workspace] and the
-	// [VirtualFileSystem].
+	// Session, if there is one, holds the [Record] of the workspace, the [session.Workspace] and the [VirtualFileSystem].
 	Session *session.Session
 	// TempDir is where the folder is made. Empty means [os.TempDir].
 	TempDir string
@@ -58,7 +56,6 @@ const Prefix = "drover-workspace-"
 // formerPrefix began them in earlier versions.
 const formerPrefix = "wink-sdk-"
 
-// previewEntries is how many paths a [Preview] has.
 const previewEntries = 20
 
 // A Preview describes the contents of a mount.
@@ -171,7 +168,6 @@ func (w *Workspace) make(ctx context.Context, mounts []*mount) (err error) {
 	return nil
 }
 
-// fill copies the mounts, one after the other.
 func (w *Workspace) fill(ctx context.Context, mounts []*mount) error {
 	root, err := filetree.Open(w.root)
 	if err != nil {
@@ -188,7 +184,6 @@ func (w *Workspace) fill(ctx context.Context, mounts []*mount) error {
 	return ctx.Err()
 }
 
-// keepBase takes the checkpoint of what was mounted.
 func (w *Workspace) keepBase(ctx context.Context) error {
 	if w.opts.NoCheckpoints {
 		return nil

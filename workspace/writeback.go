@@ -23,8 +23,7 @@ type WriteBackOptions struct {
 	Dir string
 	// DryRun finds out all that would happen, and changes nothing.
 	DryRun bool
-	// Only are globs of the paths to write, relative to the workspace, with ** for any number of folders.
-	// Empty means all.
+	// Only are globs of the paths to write, relative to the workspace, with ** for any number of folders. Empty means all.
 	Only []string
 	// Force takes the workspace's side in conflicts. The host's side is put aside, and named. If Force would have
 	// to touch files that were not mounted, the conflict stays.
@@ -55,8 +54,7 @@ type SkippedPath struct {
 // WriteBackResult is what a write-back did, or would do. All lists are in the order of the paths.
 type WriteBackResult struct {
 	DryRun bool `json:"dryRun,omitzero"`
-	// Written are the files, folders and links of the host that were made or changed, and Deleted those
-	// that were removed.
+	// Written are the files, folders and links of the host that were made or changed, and Deleted those that were removed.
 	Written []HostPath `json:"written"`
 	Deleted []HostPath `json:"deleted"`
 	// Skipped are those that differ but are not written, and why.
@@ -103,8 +101,7 @@ func (r WriteBackResult) String() string {
 // ErrConflict is what a [ConflictError] is, for errors.Is.
 var ErrConflict = errors.New("workspace: the host has changed")
 
-// A ConflictError means that a write-back was refused because the host differs from what was mounted. Nothing was
-// written.
+// A ConflictError means that a write-back was refused because the host differs from what was mounted. Nothing was written.
 type ConflictError struct{ Conflicts []Conflict }
 
 func (e *ConflictError) Error() string {
@@ -124,9 +121,8 @@ func (e *ConflictError) Advice() string {
 // Is reports whether target is [ErrConflict].
 func (e *ConflictError) Is(target error) bool { return target == ErrConflict }
 
-// WriteBack applies the changes of the workspace to the host: all of them or, if anything is in the way, none. A
-// crash at any moment loses nothing: the next write-back to the same folder undoes a partial one, and so does
-// [RecoverWriteBack].
+// WriteBack applies the changes of the workspace to the host: all of them or, if anything is in the way, none. A crash at
+// any moment loses nothing: the next write-back to the same folder undoes a partial one, and so does [RecoverWriteBack].
 //
 // A path is written if the host still has what was mounted. If it has what the workspace has, there is nothing to
 // do. Everything else is a conflict. Permissions that the workspace did not change stay as on the host. Nothing is

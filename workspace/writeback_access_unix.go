@@ -28,6 +28,5 @@ func onlyOurs(dir string) error {
 	return &SecurityError{Path: dir, Reason: reason, Next: "set State to a folder that only you can write to"}
 }
 
-// canWrite returns why nothing can be made in a folder. That may change at any time: the check only makes the error
-// early.
+// canWrite returns why nothing can be made in a folder. That may change at any time: the check only makes the error early.
 func canWrite(dir string) error { return unix.Access(dir, unix.W_OK|unix.X_OK) }

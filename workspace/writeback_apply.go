@@ -53,7 +53,6 @@ func (p *writeBackPlan) refused() []Conflict {
 	return refused
 }
 
-// list lists the written and deleted paths.
 func (p *writeBackPlan) list(result *WriteBackResult) {
 	for _, t := range p.targets.all {
 		for rel, step := range t.plan {

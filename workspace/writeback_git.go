@@ -33,9 +33,8 @@ func (p *writeBackPlan) skipGit(t *target, rel string) bool {
 	return true
 }
 
-// inBare is the part of a path up to the first folder that git takes for a repository although it is not named
-// ".git", or empty. The files of the host and of the workspace count together: a file may complete those of the
-// other side.
+// inBare is the part of a path up to the first folder that git takes for a repository although it is not named ".git", or
+// empty. The files of the host and of the workspace count together: a file may complete those of the other side.
 func (p *writeBackPlan) inBare(t *target, rel string) string {
 	if t.single != "" {
 		return ""
@@ -67,9 +66,8 @@ func (p *writeBackPlan) withinBare(dir string) bool {
 	}
 }
 
-// isBare reports whether folders together have what makes a repository for git: HEAD, and objects and
-// refs or the name of the folder that has them, as for a worktree. The first is the host's; if that has a
-// ".git", git looks no further.
+// isBare reports whether folders together are a repository for git: HEAD, and objects and refs or, as in a worktree,
+// the name of the folder that has them. The first is the host's; if that has a ".git", git looks no further.
 func (p *writeBackPlan) isBare(dirs ...string) bool {
 	key := strings.Join(dirs, "\x00")
 	if bare, known := p.bare[key]; known {
@@ -109,9 +107,8 @@ func inGit(name string) string {
 	return ""
 }
 
-// isDotGit reports whether some file system that git runs on takes a name for ".git": without regard to
-// case, with characters that HFS+ ignores, as the short name that Windows gives it, or with an end that
-// Windows ignores.
+// isDotGit reports whether some file system that git runs on takes a name for ".git": without regard to case, with
+// characters that HFS+ ignores, as the short name that Windows gives it, or with an end that Windows ignores.
 func isDotGit(name string) bool {
 	name = strings.ToLower(strings.Map(func(r rune) rune {
 		if 0x200c <= r && r <= 0x200f || 0x202a <= r && r <= 0x202e || 0x206a <= r && r <= 0x206f || r == 0xfeff {

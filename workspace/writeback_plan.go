@@ -34,7 +34,6 @@ type writeBackPlan struct {
 	conflicts []plannedConflict
 }
 
-// A plannedStep is a step for one path of a target's folder.
 type plannedStep struct {
 	applytree.Step
 	ours    *side
@@ -91,7 +90,6 @@ func (p *writeBackPlan) make(changes []Change) error {
 	return p.checkAccess()
 }
 
-// skip notes why a path is not written.
 func (p *writeBackPlan) skip(name, reason string) {
 	p.skipped = append(p.skipped, SkippedPath{name, reason})
 }
@@ -101,7 +99,6 @@ func (p *writeBackPlan) conflict(t *target, rel, reason string, hard bool) {
 	p.conflicts = append(p.conflicts, plannedConflict{c, hard, t, rel})
 }
 
-// add plans one path.
 func (p *writeBackPlan) add(name string, before, ours *side) error {
 	t, rel := p.targets.of(name)
 	mounted := before
@@ -236,7 +233,6 @@ func lostSetID(ours, host *side) fs.FileMode {
 	return 0
 }
 
-// put plans that a path becomes what the workspace has.
 func (p *writeBackPlan) put(t *target, rel string, before, ours, host *side) {
 	step := &plannedStep{Step: applytree.Step{Path: rel}, ours: ours}
 	if host != nil {

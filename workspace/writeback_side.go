@@ -16,8 +16,7 @@ import (
 	"github.com/drover-agents/drover/workspace/internal/filetree"
 )
 
-// A side is what one of the three has at a path: what was mounted, the workspace, or the host. Nil is
-// nothing.
+// A side is what one of the three has at a path: what was mounted, the workspace, or the host. Nil is nothing.
 type side struct {
 	filetree.Entry
 	hash string

@@ -38,8 +38,7 @@ const (
 	committedName = "committed"
 )
 
-// A writeBackRecord lists the folders that a write-back writes to. The journal for each is in the folder of its
-// number.
+// A writeBackRecord lists the folders that a write-back writes to. The journal for each is in the folder of its number.
 type writeBackRecord struct {
 	Targets []recordedTarget `json:"targets"`
 }
@@ -121,9 +120,8 @@ func writeBackFolder(dir string) (string, error) {
 	return filepath.Join(resolved, filepath.FromSlash(missing)), err
 }
 
-// RecoverWriteBack brings every write-back to an end that a crash has cut short, and returns the folders
-// that they went to. State is [WriteBackOptions].State. A write-back does that by itself for the folders
-// it goes to.
+// RecoverWriteBack brings every write-back to an end that a crash has cut short, and returns the folders that they went to.
+// State is [WriteBackOptions].State. A write-back does that by itself for the folders it goes to.
 func RecoverWriteBack(ctx context.Context, state string) ([]string, error) {
 	s, err := openWriteBackState(ctx, state, nil, true)
 	if err != nil || s.lock == nil {
@@ -240,8 +238,7 @@ func (r *writeBackRun) work(i int) string { return filepath.Join(r.folder, strco
 // testPoint, if a test sets it, receives the progress of a write-back, and may exit.
 var testPoint = func(string) {}
 
-// apply carries out the steps for one folder after the other. None counts before the file "committed" is
-// there.
+// apply carries out the steps for one folder after the other. None counts before the file "committed" is there.
 func (r *writeBackRun) apply(ctx context.Context, steps [][]applytree.Step) (int, applytree.Result, error) {
 	for i := range steps {
 		testPoint(fmt.Sprint("before ", i))
@@ -288,7 +285,6 @@ func (r *writeBackRun) end() error {
 	return removeTree(filepath.Split(r.folder))
 }
 
-// rename gives the folder another prefix.
 func (r *writeBackRun) rename(prefix string) error {
 	dir, name := filepath.Split(r.folder)
 	to := filepath.Join(dir, prefix+strings.TrimPrefix(name, runPrefix))
@@ -334,7 +330,6 @@ func (r *writeBackRun) endOne(i int, committed bool) error {
 	return err
 }
 
-// asidePath is the path of the host's side that was put aside.
 func (r *writeBackRun) asidePath(i int, rel string) string {
 	return filepath.Join(r.work(i), "aside", "1", filepath.FromSlash(rel))
 }

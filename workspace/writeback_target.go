@@ -50,7 +50,6 @@ func (t *target) inside(name string) (string, bool) {
 	return "", false
 }
 
-// workspacePath is the other way round.
 func (t *target) workspacePath(rel string) string {
 	if t.single != "" {
 		return t.mount

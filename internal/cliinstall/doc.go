@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package cliinstall puts the pinned Claude Code CLI, and the oldest version still tested, into a
-// project's .drover folder.
+// Package cliinstall puts the pinned Claude Code CLI, and the oldest version still tested, into a project's .drover folder.
 //
 // The versions and checksums come from a lock file in this package that holds no download address:
 // npm takes the packages from the registry this machine is set up for and checks them against the

@@ -11,8 +11,7 @@ import (
 	"github.com/drover-agents/drover/internal/filelock"
 )
 
-// lockPoll is how often a waiting process looks whether the install is done; an install takes
-// seconds.
+// lockPoll is how often a waiting process looks whether the install is done; an install takes seconds.
 const lockPoll = 50 * time.Millisecond
 
 // lock takes the lock file at path, waiting for other processes and goroutines that have it.

@@ -58,7 +58,6 @@ var npmVariables = []string{
 	"SYSTEMROOT", "COMSPEC", "PATHEXT", "APPDATA", "LOCALAPPDATA", "USERPROFILE", "TEMP", "TMP",
 }
 
-// npmEnv picks npm's environment out of env.
 func npmEnv(env []string) []string {
 	var picked []string
 	for _, entry := range env {

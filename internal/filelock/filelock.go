@@ -2,10 +2,9 @@
 
 // Package filelock gives one user of a file at a time exclusive use, in one process or in several.
 //
-// A lock is exclusive and belongs to the open file: a second open of the same file is another
-// user. It excludes only users who lock too; reading and writing stay possible. The system
-// releases it when the process ends, however it ends. On systems without such locks (anything but
-// Linux, the BSDs, macOS and Windows) every lock is granted at once.
+// A lock is exclusive and belongs to the open file: a second open of the same file is another user. It excludes only users
+// who lock too; reading and writing stay possible. The system releases it when the process ends, however it ends. On
+// systems without such locks (anything but Linux, the BSDs, macOS and Windows) every lock is granted at once.
 package filelock
 
 import (

@@ -18,8 +18,7 @@ func NewUUID() string {
 	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
 }
 
-// ValidUUID reports whether s is a UUID in its usual form, of any version. Such a string is safe as a
-// file name.
+// ValidUUID reports whether s is a UUID in its usual form, of any version. Such a string is safe as a file name.
 func ValidUUID(s string) bool {
 	if len(s) != 36 {
 		return false

@@ -18,7 +18,6 @@ const markerSuffix = ".lock"
 // errMarkerLost is when a sweeper took a new marker for one whose program is gone.
 var errMarkerLost = errors.New("the marker of a new folder was removed by another process")
 
-// marker is the locked file beside a folder.
 type marker struct{ file *os.File }
 
 func (k Kind) newMarker(folder string) (*marker, error) {
@@ -63,7 +62,6 @@ func (m *marker) release() {
 	_ = m.file.Close()
 }
 
-// remove releases the marker and removes it.
 func (m *marker) remove() {
 	m.release()
 	_ = os.Remove(m.file.Name()) // a sweeper may have been faster
@@ -95,9 +93,8 @@ func (k Kind) abandonedMarker(root *os.Root, name string) *marker {
 	return nil
 }
 
-// marks reports whether the file is a marker of the kind. It may be empty or have only the beginning of
-// the text: that is what a program leaves that is killed at the worst moment, or whose disk is full. Its name
-// must then be one that Make has made up, and not one that a user has chosen.
+// marks reports whether the file is a marker of the kind. A program that is killed, or whose disk is full, may leave
+// only the beginning of the text, or none: the name must then be one that Make has made up, not one of a user.
 func (k Kind) marks(file *os.File, name string) bool {
 	text := make([]byte, len(k.Text)+1)
 	n, _ := file.ReadAt(text, 0)

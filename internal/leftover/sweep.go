@@ -39,8 +39,7 @@ func (k Kind) Sweep(parent string) (swept []Swept, err error) {
 	return swept, err
 }
 
-// marked are the names of the folders that have a marker. Parent may be full of other things, so it is
-// read by names alone.
+// marked are the names of the folders that have a marker. Parent may be full of other things, so it is read by names alone.
 func (k Kind) marked(root *os.Root) (folders []string, err error) {
 	dir, err := root.Open(".")
 	if err != nil {

@@ -19,8 +19,7 @@ const removeAttempts = 5
 func RemoveTree(root *os.Root, name string) error {
 	var err error
 	for range removeAttempts {
-		// First, and not when it has failed: a deep tree would take all open files of this program,
-		// which has other runs.
+		// First, and not when it has failed: a deep tree would take all open files of this program, which has other runs.
 		openFolders(root, name)
 		if err = root.RemoveAll(name); err == nil {
 			return nil
@@ -33,9 +32,8 @@ func RemoveTree(root *os.Root, name string) error {
 // level, of which a process has only so many.
 const maxDepth = 32
 
-// openFolders gives the owner every right in a folder and all folders below it. Folders that are too deep are
-// moved up. It works through a handle on the folder itself: links that are put into it meanwhile lead
-// to nothing beside it.
+// openFolders gives the owner every right in a folder and all folders below it, and moves up those that are too deep.
+// It works through a handle on the folder itself: links that are put into it meanwhile lead to nothing beside it.
 func openFolders(parent *os.Root, name string) {
 	info, err := parent.Lstat(name)
 	if err != nil || !info.IsDir() {
@@ -66,7 +64,6 @@ type opener struct {
 	moved  int    // how many folders were moved up
 }
 
-// movedPath is where a folder is moved to.
 func (o *opener) movedPath(n int) string { return o.prefix + strconv.Itoa(n) }
 
 func (o *opener) open(dir string, depth int) {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package pathglob chooses paths by globs, with ** for any number of folders. Paths and globs are relative, with
-// slashes.
+// Package pathglob chooses paths by globs, with ** for any number of folders. Paths and globs are relative, with slashes.
 package pathglob
 
 import (
@@ -48,8 +47,7 @@ func parsePatterns(texts []string) ([]pattern, error) {
 	return patterns, nil
 }
 
-// parsePattern refuses patterns that can never match: an exclusion of "/secrets" must not leave it
-// in the copy.
+// parsePattern refuses patterns that can never match: an exclusion of "/secrets" must not leave it in the copy.
 func parsePattern(text string) (pattern, error) {
 	clean := strings.TrimPrefix(text, "./")
 	body := strings.TrimRight(clean, "/")
@@ -68,7 +66,6 @@ func parsePattern(text string) (pattern, error) {
 	return p, nil
 }
 
-// matches reports whether the pattern means this very path.
 func (p *pattern) matches(rel string) bool { return doublestar.MatchUnvalidated(p.text, rel) }
 
 // covers reports whether the pattern means this path, or a folder above it that it takes whole.

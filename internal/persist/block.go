@@ -4,9 +4,8 @@ package persist
 
 import "sync/atomic"
 
-// A block is an array that many versions share, each seeing a first part of it. A cell is written
-// once, by the version that takes it, and only versions made from that write see it. So readers, which stay
-// within their own part, need no lock.
+// A block is an array of which each of many versions sees a first part. A cell is written once, and only versions
+// made from that write see it: readers, which stay within their own part, need no lock.
 type block[E any] struct {
 	used  atomic.Int32 // the cells taken by any version
 	cells []E          // 32 at the end, fewer in a block that has just begun: most lists are short
@@ -34,8 +33,7 @@ func (b *block[E]) put(n, room int, cell E) *block[E] {
 	return b
 }
 
-// copied returns a block of its own with the first n cells; the others may be in use by others at
-// this moment.
+// copied returns a block of its own with the first n cells; the others may be in use by others at this moment.
 func (b *block[E]) copied(n, room int) *block[E] {
 	fresh := &block[E]{cells: make([]E, room)}
 	fresh.used.Store(int32(n))

@@ -73,7 +73,6 @@ func (n *sortedNode[K, V]) each(yield func(K, V) bool) bool {
 	return n == nil || n.left.each(yield) && yield(n.key, n.value) && n.right.each(yield)
 }
 
-// over returns a copy of the node with other branches.
 func (n *sortedNode[K, V]) over(left, right *sortedNode[K, V]) *sortedNode[K, V] {
 	return &sortedNode[K, V]{n.key, n.value, n.rank, 1 + left.len() + right.len(), left, right}
 }

@@ -127,8 +127,7 @@ func (v Vector[T]) From(i int) iter.Seq2[int, T] {
 	}
 }
 
-// fullLeaves is the number of leaves before the tail, which is also the number of the tail. It
-// needs an item.
+// fullLeaves is the number of leaves before the tail, which is also the number of the tail. It needs an item.
 func (v *Vector[T]) fullLeaves() int { return (v.length - 1) >> blockBits }
 
 // leaf finds a leaf, which may be the tail, by its number.

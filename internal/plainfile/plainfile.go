@@ -55,7 +55,6 @@ func checked(file *os.File, err error) (*os.File, error) {
 	return file, nil
 }
 
-// check refuses an open file that is not a regular one on a disk.
 func check(file *os.File) error {
 	info, err := file.Stat() // it may be another one than a moment ago
 	switch {

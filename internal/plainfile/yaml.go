@@ -17,8 +17,7 @@ import (
 
 // The limits of YAML. The largest text within them takes about 40 MiB to parse.
 const (
-	// maxMarks bounds the bytes that can begin or end a token. The scanner makes all tokens at once, at
-	// 200 bytes each.
+	// maxMarks bounds the bytes that can begin or end a token. The scanner makes all tokens at once, at 200 bytes each.
 	maxMarks = 100_000
 	// maxTokens bounds the keys, values, brackets, commas and list markers.
 	maxTokens = 30_000

@@ -82,8 +82,7 @@ func Sorted(raw json.RawMessage) (json.RawMessage, error) {
 	return sorted, nil
 }
 
-// members counts those of all objects in a valid text, by their colons. A key that is there twice is
-// lost in a map.
+// members counts those of all objects in a valid text, by their colons. A key that is there twice is lost in a map.
 func members(valid []byte) int {
 	n, quoted := 0, false
 	for i := 0; i < len(valid); i++ {
@@ -99,8 +98,7 @@ func members(valid []byte) int {
 	return n
 }
 
-// Digest returns the SHA-256 of the sorted form, in hexadecimal. A text that is not JSON is digested
-// as it is.
+// Digest returns the SHA-256 of the sorted form, in hexadecimal. A text that is not JSON is digested as it is.
 func Digest(raw json.RawMessage) string {
 	if sorted, err := Sorted(raw); err == nil {
 		raw = sorted
@@ -109,8 +107,7 @@ func Digest(raw json.RawMessage) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// Equal reports whether two texts mean the same. Texts that are not JSON are equal only byte for
-// byte.
+// Equal reports whether two texts mean the same. Texts that are not JSON are equal only byte for byte.
 func Equal(a, b json.RawMessage) bool {
 	if bytes.Equal(a, b) {
 		return true
@@ -120,8 +117,7 @@ func Equal(a, b json.RawMessage) bool {
 	return aErr == nil && bErr == nil && bytes.Equal(as, bs)
 }
 
-// Value reads any JSON value. Numbers are float64, except integers that a float64 would round: they
-// stay a [json.Number].
+// Value reads any JSON value. Numbers are float64, except integers that a float64 would round: they stay a [json.Number].
 func Value(raw json.RawMessage) (any, error) {
 	var value any
 	dec := json.NewDecoder(bytes.NewReader(raw))

@@ -57,8 +57,7 @@ func (s *Scanner) Pos() int {
 	return s.pos
 }
 
-// Since returns what was read from offset start, a former result of Pos, up to here. It returns nil
-// after an error.
+// Since returns what was read from offset start, a former result of Pos, up to here. It returns nil after an error.
 func (s *Scanner) Since(start int) []byte {
 	if s.err != nil {
 		return nil
@@ -107,8 +106,7 @@ func (s *Scanner) enter(open byte) bool {
 	return true
 }
 
-// Field returns the next key of the entered object, decoded, or false at its end. The key is
-// valid until the input changes.
+// Field returns the next key of the entered object, decoded, or false at its end. The key is valid until the input changes.
 func (s *Scanner) Field() (key []byte, ok bool) {
 	if !s.more('}') {
 		return nil, false

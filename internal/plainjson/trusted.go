@@ -4,9 +4,8 @@ package plainjson
 
 import "bytes"
 
-// ResetTrusted makes s read data that was read to its end before without error. Values that are
-// skipped are not checked again, which is several times faster. Data that is not JSON after all
-// gives an error or a wrong value, never a panic.
+// ResetTrusted makes s read data that was read to its end before without error. Values that are skipped are not checked
+// again, which is several times faster. Data that is not JSON after all gives an error or a wrong value, never a panic.
 func (s *Scanner) ResetTrusted(data []byte) { *s = Scanner{data: data, trusted: true} }
 
 // skipTrusted is skipValue for text that is known to be JSON.

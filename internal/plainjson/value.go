@@ -39,8 +39,7 @@ func (s *Scanner) Text() (raw []byte, plain, ok bool) {
 // maxFused is the most memory that Decode asks for before it knows the length of a string.
 const maxFused = 256 << 10
 
-// Large reports whether a string that comes next may be so long that Text and [Unescape] serve
-// better than Decode.
+// Large reports whether a string that comes next may be so long that Text and [Unescape] serve better than Decode.
 func (s *Scanner) Large() bool { return len(s.data)-s.pos > maxFused }
 
 // Decode consumes the next value and returns, if it is a string, its decoded bytes. They are part of
@@ -105,9 +104,8 @@ func (s *Scanner) decodeEscaped(scratch []byte, start, i int) (text, grown []byt
 	return text, scratch, true
 }
 
-// unescapeString decodes into dst, which is long enough for all of b, the string from start up to
-// its closing quote, and returns the offset after that. There is neither an escape nor a control
-// character before i.
+// unescapeString decodes the string from start up to its closing quote into dst, which is long enough for all of b,
+// and returns the offset after it. There is neither an escape nor a control character before i.
 func unescapeString(dst, b []byte, start, i int) (text []byte, end int) {
 	at := copy(dst, b[start:i])
 	for i < len(b) {
@@ -179,8 +177,7 @@ func (s *Scanner) Float() (v float64, ok bool) {
 	return v, err == nil
 }
 
-// Int consumes the next value and returns it if it is a number in the range of an int64. A
-// fraction is cut off.
+// Int consumes the next value and returns it if it is a number in the range of an int64. A fraction is cut off.
 func (s *Scanner) Int() (v int64, ok bool) {
 	if s.Kind() != Number {
 		s.Skip()
@@ -227,8 +224,7 @@ func Unescape(dst, raw []byte) []byte {
 	if !utf8.Valid(raw) {
 		return unescapeInvalid(dst, raw)
 	}
-	// The result is never longer than raw; whole words are written before it is known how much
-	// of them counts.
+	// The result is never longer than raw; whole words are written before it is known how much of them counts.
 	at := len(dst)
 	dst = slices.Grow(dst, len(raw)+8)[:at+len(raw)+8]
 	for i := 0; i < len(raw); {

@@ -13,7 +13,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// probeWait bounds one try of bubblewrap.
 const probeWait = 20 * time.Second
 
 type probeKey struct {
@@ -47,8 +46,7 @@ func usableBwrap(ctx context.Context, s Spec) string {
 	return path
 }
 
-// probeBwrap tries the real arguments with a program that does nothing. The kernel must know pid
-// handles too (Linux 5.3).
+// probeBwrap tries the real arguments with a program that does nothing. The kernel must know pid handles too (Linux 5.3).
 func probeBwrap(ctx context.Context, path string, c *Credential) bool {
 	fd, err := unix.PidfdOpen(unix.Getpid(), 0)
 	if err != nil {

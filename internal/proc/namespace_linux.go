@@ -19,8 +19,7 @@ import (
 )
 
 const (
-	// infoWait bounds the wait for bubblewrap's first words; it needs milliseconds, on a busy
-	// machine some hundred of them.
+	// infoWait bounds the wait for bubblewrap's first words; it needs milliseconds, on a busy machine some hundred of them.
 	infoWait = 30 * time.Second
 	// findWait bounds the search for the program below bubblewrap.
 	findWait = 5 * time.Second
@@ -29,9 +28,8 @@ const (
 	poll      = 2 * time.Millisecond
 )
 
-// A namespace is a running bubblewrap. Three processes matter, by their pids outside: bubblewrap
-// itself, which is our child and passes the program's exit code on; init, pid 1 of the namespace;
-// and the program, child of init.
+// A namespace is a running bubblewrap. It is our child and passes on the exit code of the program, which is a child
+// of init, pid 1 of the namespace. Pids are those seen outside.
 type namespace struct {
 	init  int // pid outside
 	pidfd int // of init; stays valid when the pid is used again
@@ -58,8 +56,7 @@ type Bubblewrap struct {
 	Env []string
 	// Credential is the OS user to run as. Nil means the current one.
 	Credential *Credential
-	// Files are further descriptors of bubblewrap, numbered from [FirstFile]. They remain the
-	// caller's to close.
+	// Files are further descriptors of bubblewrap, numbered from [FirstFile]. They remain the caller's to close.
 	Files []*os.File
 	// Held, if not nil, stays open in this process until the program has ended, and is closed then, or
 	// by a start that fails. So the other end of a pipe sees the end of this process too, even by SIGKILL.
@@ -76,7 +73,6 @@ type Bubblewrap struct {
 // FirstFile is the number of the first of a [Bubblewrap]'s Files. Those before are taken.
 const FirstFile = 5
 
-// startInNamespace starts the program of s below bubblewrap.
 func startInNamespace(ctx context.Context, s Spec, bwrap string) (*Process, error) {
 	return StartBubblewrap(ctx, Bubblewrap{
 		Path: bwrap, Args: namespaceArgs(s.Dir), Command: append([]string{s.Path}, s.Args...),
@@ -152,7 +148,6 @@ func (p *Process) addFiles(ends *childEnds) (info, release *os.File, err error) 
 	return info, release, nil
 }
 
-// bwrapError adds the stderr of bubblewrap to err.
 func (p *Process) bwrapError(bwrap string, err error) error {
 	if p.cmd.Process == nil {
 		return startError(bwrap, err)
@@ -166,8 +161,7 @@ func (p *Process) bwrapError(bwrap string, err error) error {
 	return startError(bwrap, err)
 }
 
-// openNamespace reads the first words of the bubblewrap with the given pid and takes a handle on
-// its init.
+// openNamespace reads the first words of the bubblewrap with the given pid and takes a handle on its init.
 func openNamespace(ctx context.Context, r *os.File, bwrap int) (*namespace, error) {
 	stop := context.AfterFunc(ctx, func() { _ = r.SetReadDeadline(time.Unix(1, 0)) })
 	defer stop()
@@ -211,7 +205,6 @@ func (n *namespace) awaitEmpty() {
 	}
 }
 
-// signalInside sends sig to the program below bubblewrap.
 func (p *Process) signalInside(sig syscall.Signal) error {
 	pid, err := p.programPID()
 	if err != nil {
@@ -260,8 +253,7 @@ func (p *Process) programPID() (int, error) {
 	}
 }
 
-// firstChild returns the child of init that is oldest by its pid inside; orphans that init has
-// taken over are younger.
+// firstChild returns the child of init that is oldest by its pid inside; orphans that init has taken over are younger.
 func firstChild(init int) int {
 	first, lowest := 0, 0
 	for _, pid := range scannedChildren()(init) { // to miss it would be to signal another one
@@ -300,10 +292,9 @@ func inMask(hex string, sig syscall.Signal) bool {
 	return err == nil && mask>>(uint(sig)-1)&1 == 1
 }
 
-// unwrapLocked undoes bubblewrap's translation of "ended by signal n" into "exit 128+n". It does so
-// only for signals that were sent from here and that the program did not handle: a program that
-// handles SIGTERM and then exits with 143 did exit with 143. (One that handles it, cleans up and
-// then raises it again looks the same from here, and is reported as exit 143 too.)
+// unwrapLocked undoes bubblewrap's translation of "ended by signal n" into "exit 128+n", for signals that were sent
+// from here and that the program did not handle. A program that handles SIGTERM and exits with 143 is reported so,
+// and also one that handles it and then raises it again: that looks the same from here.
 func (p *Process) unwrapLocked(st Status) Status {
 	if n := st.Code - 128; n > 0 && p.fatal[n] {
 		return Status{Code: -1, Signal: syscall.Signal(n).String()}

@@ -47,8 +47,7 @@ type inPipe struct {
 	ended atomic.Bool
 }
 
-// Write writes b. It gives [ErrEnded] once the program has ended, also to a write that was
-// blocked at that moment.
+// Write writes b. It gives [ErrEnded] once the program has ended, also to a write that was blocked at that moment.
 func (p *inPipe) Write(b []byte) (int, error) {
 	if p.ended.Load() {
 		return 0, ErrEnded
@@ -78,8 +77,7 @@ func (p *inPipe) programEnded() {
 	_ = p.file.Close()
 }
 
-// An outPipe is the reading end of the program's standard output or error. It closes itself when
-// it has reported io.EOF.
+// An outPipe is the reading end of the program's standard output or error. It closes itself when it has reported io.EOF.
 type outPipe struct {
 	file  *os.File
 	mu    sync.Mutex // held around "look at ended, set the deadline"

@@ -85,7 +85,6 @@ func Start(ctx context.Context, s Spec) (*Process, error) {
 	return start(ctx, s)
 }
 
-// newProcess makes cmd ready to start: pipes, directory and environment.
 func newProcess(s Spec, path string, args []string) (*Process, *childEnds, error) {
 	cmd := exec.Command(path, args...)
 	cmd.Dir, cmd.Env, cmd.ExtraFiles = s.Dir, s.Env, s.Files
@@ -100,7 +99,6 @@ func newProcess(s Spec, path string, args []string) (*Process, *childEnds, error
 	}, ends, nil
 }
 
-// abandon closes our ends of the pipes after a failed start.
 func (p *Process) abandon() {
 	_ = p.stdin.file.Close()
 	_ = p.stdout.file.Close()
@@ -165,7 +163,6 @@ func (p *Process) Kill() error {
 	return p.killTreeLocked()
 }
 
-// statusOf translates the status of cmd.
 func statusOf(cmd *exec.Cmd) Status {
 	if cmd.ProcessState == nil {
 		return Status{Code: -1}

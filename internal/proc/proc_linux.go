@@ -12,7 +12,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A tree holds what is needed to end the descendants of a program on Linux.
 type tree struct {
 	ns *namespace // nil: process group and /proc walk
 }
@@ -77,7 +76,6 @@ func (p *Process) launch(ends *childEnds, prepare, started func() error) error {
 	return <-result
 }
 
-// startHere starts the command on the current thread.
 func (p *Process) startHere(ends *childEnds, prepare func() error) error {
 	defer ends.close()
 	var err error
@@ -111,7 +109,6 @@ func onThrowawayThread(f func()) {
 	<-taken
 }
 
-// reap waits for the program and takes its status.
 func (p *Process) reap() {
 	pid := p.cmd.Process.Pid
 	waitable(pid)

@@ -12,9 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// killDescendants ends root and all that can be reached from it over parent links. It stops every
-// process before it kills the first one, from the root down, so that no process forks away or loses
-// its parent link while the walk is on.
+// killDescendants ends root and all that can be reached from it over parent links. It stops every process before it kills
+// the first one, from the root down, so that no process forks away or loses its parent link while the walk is on.
 func killDescendants(root int) {
 	stopped := map[int]bool{}
 	for {
@@ -34,10 +33,9 @@ func killDescendants(root int) {
 	}
 }
 
-// Descendants returns the roots and everything below them, each once, parents first. A process that
-// detached itself and whose parent has ended is not found, unless it is in a PID namespace below a
-// root: there it has the first process of the namespace as its parent. A process whose sibling ends
-// at this very moment may be missed; the next call finds it.
+// Descendants returns the roots and everything below them, each once, parents first. A process that detached itself and
+// whose parent has ended is not found, unless it is in a PID namespace below a root: there it has the first process of the
+// namespace as its parent. A process whose sibling ends at this very moment may be missed; the next call finds it.
 //
 // Where the kernel lists children, which nearly all do, the cost does not depend on how many other
 // processes the machine has.
@@ -98,7 +96,6 @@ func below(children func(pid int) []int, roots ...int) []int {
 
 func allPIDs() []int { return numbersIn("/proc") }
 
-// numbersIn are the entries of a folder that are numbers.
 func numbersIn(path string) []int {
 	dir, err := os.Open(path)
 	if err != nil {

@@ -3,8 +3,7 @@
 // Package recent remembers the last of many things, and forgets the oldest.
 package recent
 
-// A Map holds the values of the last Size keys that were put into it. It is not safe for concurrent
-// use.
+// A Map holds the values of the last Size keys that were put into it. It is not safe for concurrent use.
 type Map[K comparable, V any] struct {
 	// Size must be set before the first Put, and not be changed.
 	Size int

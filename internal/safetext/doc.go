@@ -13,6 +13,5 @@
 //   - A nil [*Redactor] works and knows the patterns only. All methods are safe for several
 //     goroutines at once; a [Writer] is for one.
 //
-// Not promised: a secret that is neither known nor of a known shape, or one that was cut apart
-// before it came here.
+// Not promised: a secret that is neither known nor of a known shape, or one that was cut apart before it came here.
 package safetext

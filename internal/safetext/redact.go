@@ -21,7 +21,6 @@ type Redactor struct {
 	replacer *strings.Replacer // nil without known values
 }
 
-// defaultMarker replaces a secret.
 const defaultMarker = "[redacted]"
 
 // NewRedactor returns a redactor that knows values. Values of fewer than four bytes are ignored.

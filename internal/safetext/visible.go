@@ -64,8 +64,7 @@ func first(s string, shown func(rune) bool) (int, bool) {
 	return size, shown(r)
 }
 
-// isInert reports characters that neither move the cursor, nor begin an escape sequence, nor turn the
-// direction.
+// isInert reports characters that neither move the cursor, nor begin an escape sequence, nor turn the direction.
 func isInert(r rune) bool {
 	return r == '\n' || r == '\t' || !unicode.In(r, unicode.Cc, unicode.Bidi_Control, unicode.Zl, unicode.Zp)
 }

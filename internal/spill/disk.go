@@ -26,7 +26,6 @@ type disk struct {
 	err         error // of the disk; nothing works after it
 }
 
-// A segment is one temporary file.
 type segment struct {
 	file        *os.File
 	pending     []byte // written by us, not yet by the system
@@ -54,7 +53,6 @@ func (d *disk) write(it Item) error {
 	return nil
 }
 
-// tail returns the segment to write to.
 func (d *disk) tail() (*segment, error) {
 	if n := len(d.segments); n > 0 {
 		last := d.segments[n-1]

@@ -12,8 +12,7 @@ import (
 
 const deleteOnClose = 0x04000000 // FILE_FLAG_DELETE_ON_CLOSE
 
-// createUnnamed returns a file that the system deletes when its handle is closed, at the latest
-// with the process.
+// createUnnamed returns a file that the system deletes when its handle is closed, at the latest with the process.
 func createUnnamed(dir string) (*os.File, error) {
 	if dir == "" {
 		dir = os.TempDir()

@@ -18,9 +18,8 @@ const (
 	expectedRate = 256 << 20
 )
 
-// A pace keeps a producer from running far ahead of a consumer that is at work, so that their
-// memory stays small without the disk. A consumer that does not move costs the producer one wait
-// of at most maxPatience until it moves again.
+// A pace keeps a producer from running far ahead of a consumer that is at work, so that memory stays small without
+// the disk. A consumer that does not move costs the producer one wait of at most maxPatience until it moves again.
 type pace struct {
 	// low is the level of bytes at which the waiting producer wants to be woken, or -1.
 	low   atomic.Int64

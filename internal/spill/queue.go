@@ -39,8 +39,7 @@ type Options struct {
 	Dir string
 	// SegmentSize is how large one temporary file may grow. Zero means 64 MiB.
 	SegmentSize int64
-	// Paced lets Push wait a moment for a consumer at work, so that less memory is used. See
-	// [Queue.Hurry].
+	// Paced lets Push wait a moment for a consumer at work, so that less memory is used. See [Queue.Hurry].
 	Paced bool
 }
 

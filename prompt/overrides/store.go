@@ -46,9 +46,8 @@ type Template interface {
 // A File has the overrides of one template under one tag. It keeps nothing in memory: each
 // call sees what the file has then. It is safe for use by several goroutines.
 //
-// The setters replace one part each, for the text as the template has it now, and keep overrides
-// that were made for other texts. A part that does not exist or takes no overrides is an
-// [*prompt.Error] that lists the valid targets.
+// The setters replace one part each, for the text as the template has it now, and keep overrides that were made for other
+// texts. A part that does not exist or takes no overrides is an [*prompt.Error] that lists the valid targets.
 type File struct {
 	dir  string
 	name string // below dir, with slashes
@@ -145,9 +144,8 @@ func (f *File) resolve(all entries) (*prompt.Overrides, []prompt.StaleOverride, 
 	return o, stale, err
 }
 
-// Put makes o the overrides for the texts as they are now, instead of those that there were, and
-// keeps the ones for other texts. An empty hash in o means the hash now; any other must
-// be the hash now.
+// Put makes o the overrides for the texts as they are now, instead of those that there were, and keeps the ones for other
+// texts. An empty hash in o means the hash now; any other must be the hash now.
 func (f *File) Put(ctx context.Context, o *prompt.Overrides) error {
 	added, err := f.entriesOf(o)
 	if err != nil {
@@ -178,10 +176,9 @@ func (f *File) Prune(ctx context.Context) ([]prompt.StaleOverride, error) {
 	return pruned, nil
 }
 
-// Seed writes a file with everything that can be overridden as it is now, for an editor to start
-// with. As long as it is not edited it changes nothing but spaces in the JSON of examples. Where there
-// is a file already, that is an error which wraps [fs.ErrExist], unless overwrite is set: then all
-// that it had is lost.
+// Seed writes a file with everything that can be overridden as it is now, for an editor to start with. As long as it is not
+// edited it changes nothing but spaces in the JSON of examples. Where there is a file already, that is an error which wraps
+// [fs.ErrExist], unless overwrite is set: then all that it had is lost.
 func (f *File) Seed(ctx context.Context, overwrite bool) error {
 	all, err := f.entriesOf(f.now)
 	if err != nil {

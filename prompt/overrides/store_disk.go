@@ -161,8 +161,7 @@ func writeSynced(root *os.Root, name string, data []byte) error {
 	return errors.Join(err, file.Sync(), file.Close())
 }
 
-// syncFolders makes the new name last, and the folders that may be new too. Windows does this by
-// itself.
+// syncFolders makes the new name last, and the folders that may be new too. Windows does this by itself.
 func (f *File) syncFolders(root *os.Root) error {
 	if runtime.GOOS == "windows" {
 		return nil

@@ -24,7 +24,6 @@ type entryKey struct {
 // An entryValue is the JSON of what is put there.
 type entryValue = json.RawMessage
 
-// entries are the content of a file.
 type entries map[entryKey]entryValue
 
 // sorted lists the keys in the order in which they are written.
@@ -103,7 +102,6 @@ func hashesOf[E any](examples []prompt.ExampleOverride[E]) []string {
 	return all
 }
 
-// hashes are those of a section or a tool.
 type hashes struct {
 	whole, summary string
 	examples       []string

@@ -16,7 +16,6 @@ import (
 // fileFormat is the version of the form of files.
 const fileFormat = 1
 
-// A writtenEntry is an entry as the file has it.
 type writtenEntry struct {
 	Section string     `json:"section,omitzero"`
 	Tool    string     `json:"tool,omitzero"`
@@ -44,7 +43,6 @@ func (all entries) encode() ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// A flawInFile is what is wrong with a file, and where.
 type flawInFile struct {
 	offset int
 	reason string
@@ -184,7 +182,6 @@ func (r *entryReader) entry() error {
 	return nil
 }
 
-// word reads a string.
 func (r *entryReader) word(into *string) func() error {
 	return func() error {
 		at := r.Pos()

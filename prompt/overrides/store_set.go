@@ -20,8 +20,7 @@ func (f *File) SetSummary(ctx context.Context, section, summary string) error {
 	return f.setSection(ctx, section, prompt.SectionOverride{Summary: &summary})
 }
 
-// SetVisibility sets the visibility of a section. For [prompt.Summary] it must have a summary, of its own or
-// in the file.
+// SetVisibility sets the visibility of a section. For [prompt.Summary] it must have a summary, of its own or in the file.
 func (f *File) SetVisibility(ctx context.Context, section string, v prompt.Visibility) error {
 	return f.setSection(ctx, section, prompt.SectionOverride{Visibility: &v})
 }

@@ -68,7 +68,6 @@ func encodeValue[V any](v V) (entryValue, error) {
 	return raw, err
 }
 
-// strictUnmarshal is json.Unmarshal that refuses names it does not know.
 func strictUnmarshal(raw entryValue, into any) error {
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.DisallowUnknownFields()

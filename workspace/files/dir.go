@@ -101,8 +101,7 @@ func (d *dirStore) open(name string) (fs.File, error) {
 	return dirFile{file}, nil
 }
 
-// A dirFile only reads. A file of the system could also be given other permissions, past every view of the
-// file system.
+// A dirFile only reads. A file of the system could also be given other permissions, past every view of the file system.
 type dirFile struct{ file *os.File }
 
 func (f dirFile) Stat() (fs.FileInfo, error)                { return f.file.Stat() }
@@ -181,7 +180,6 @@ func giveName(folder *os.Root, temp, base string, createOnly bool) error {
 	return folder.Rename(temp, base)
 }
 
-// writeTemp writes the whole new file.
 func writeTemp(folder *os.Root, temp, base string, data []byte, old fs.FileInfo, opts WriteOptions) (err error) {
 	file, err := folder.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, opts.Perm)
 	if err != nil {

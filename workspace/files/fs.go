@@ -86,8 +86,7 @@ var ErrLimit = errors.New("files: over a limit")
 type LimitError struct {
 	// Path is what was refused.
 	Path string
-	// Option is the field of [Options] that has the limit: "MaxDepth", "MaxSegment", "MaxRead" or
-	// "MaxWrite".
+	// Option is the field of [Options] that has the limit: "MaxDepth", "MaxSegment", "MaxRead" or "MaxWrite".
 	Option string
 	// Got is what there is at least, and Limit what there may be.
 	Got, Limit int64

@@ -181,7 +181,6 @@ func (n *memNode) entriesLocked() []fs.DirEntry {
 	return entries
 }
 
-// put gives a folder an entry.
 func (m *memStore) put(name string, node *memNode) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -237,7 +236,6 @@ func (m *memStore) rename(oldName, newName string) error {
 	return m.putLocked(oldName, nil)
 }
 
-// memInfo is what is known of a node, as it was.
 type memInfo struct {
 	name    string
 	size    int64

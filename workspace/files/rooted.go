@@ -102,7 +102,6 @@ func (r *rooted) readFile(name string) ([]byte, error) {
 	return readUpTo(file, name, r.opts.MaxRead)
 }
 
-// readUpTo reads a whole file that has not more bytes than a limit.
 func readUpTo(file io.Reader, name string, limit int64) ([]byte, error) {
 	data, err := io.ReadAll(io.LimitReader(file, min(limit, math.MaxInt64-1)+1))
 	if err == nil && int64(len(data)) > limit {

@@ -55,8 +55,7 @@ type GrepOptions struct {
 	Below string
 	// MaxHits is after how many lines to stop. Zero means 1000.
 	MaxHits int
-	// MaxFile is how many bytes a file may have that is searched. Zero means 32 MiB, and a negative
-	// number no limit.
+	// MaxFile is how many bytes a file may have that is searched. Zero means 32 MiB, and a negative number no limit.
 	MaxFile int64
 }
 
@@ -75,8 +74,7 @@ type Hit struct {
 	Path string `json:"path"`
 	// Line counts from 1.
 	Line int `json:"line"`
-	// Text is the line without its end. Of one that is longer than 1 KiB it is the part around the
-	// match.
+	// Text is the line without its end. Of one that is longer than 1 KiB it is the part around the match.
 	Text string `json:"text"`
 }
 
@@ -180,7 +178,6 @@ func (s *search) lines(name string, data []byte) error {
 	return nil
 }
 
-// around returns the part of a line around an offset.
 func around(line []byte, at int) string {
 	if len(line) <= maxHitText {
 		return string(line)

@@ -38,10 +38,9 @@ type Recorder struct {
 // NewRecorder returns a view of a file system that keeps in mind what was changed through it.
 func NewRecorder(fsys FS) *Recorder { return &Recorder{FS: fsys, written: map[string]bool{}} }
 
-// Written are the names that were written, made, removed or renamed through this view, sorted, without
-// links on their way: what was written through a link is named where it is. Folders that were made for a
-// file are among them, what is below a folder that was removed or renamed is not. Changes that were
-// refused are not among them; those that failed half-way are.
+// Written are the names that were written, made, removed or renamed through this view, sorted, without links on their way:
+// what was written through a link is named where it is. Folders that were made for a file are among them, what is below a
+// folder that was removed or renamed is not. Changes that were refused are not among them; those that failed half-way are.
 func (r *Recorder) Written() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -107,7 +106,6 @@ func (r *Recorder) resolved(name string, last bool) []string {
 	return []string{name}
 }
 
-// making returns a name, and the folders above it that will be made.
 func (r *Recorder) making(name string, last bool) []string {
 	names := r.resolved(name, last)
 	if names == nil {

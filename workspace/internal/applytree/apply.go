@@ -36,7 +36,6 @@ func Apply(ctx context.Context, root *filetree.Root, steps []Step, opts Options)
 	return r.execute()
 }
 
-// begin opens the work folder.
 func begin(root *filetree.Root, opts Options) (*run, error) {
 	work, err := filepath.Abs(opts.Work)
 	if err != nil {
@@ -120,7 +119,6 @@ func reachable(work, root *filetree.Root, top filetree.Entry) bool {
 	return !errors.Is(work.MoveNew(nothing, root, nothing), errCrossDevice)
 }
 
-// nextAside makes a new folder for what is displaced.
 func nextAside(work *filetree.Root) (string, error) {
 	if err := work.MkdirAll("aside", 0o700); err != nil {
 		return "", err

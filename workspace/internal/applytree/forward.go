@@ -15,7 +15,6 @@ import (
 	"github.com/drover-agents/drover/workspace/internal/filetree"
 )
 
-// execute carries out the journal, from the first change to the last.
 func (r *run) execute() (Result, error) {
 	r.index()
 	err := r.forward()
@@ -35,7 +34,6 @@ func (r *run) execute() (Result, error) {
 	return r.result(), err
 }
 
-// forward has each phase after the other, for all paths.
 func (r *run) forward() error {
 	for _, phase := range []struct {
 		backwards bool
@@ -95,7 +93,6 @@ func (r *run) stageInstead(o *op) error {
 	return nil
 }
 
-// displace moves the entry at a path aside.
 func (r *run) displace(o *op) error {
 	if !o.Displace || r.again && r.displaced(o) {
 		return nil
@@ -127,7 +124,6 @@ func (r *run) displace(o *op) error {
 	return nil
 }
 
-// sameMoved compares an entry before and after we moved it.
 func sameMoved(before, after *filetree.Entry) bool {
 	if before.Kind == filetree.Dir {
 		return after.Kind == filetree.Dir && sameInode(before, after)
@@ -178,7 +174,6 @@ func (r *run) inspect(o *op) error {
 	return nil
 }
 
-// moveIn renames a staged entry into the tree.
 func (r *run) moveIn(o *op) error {
 	if o.Stage == "" {
 		return nil
@@ -229,7 +224,6 @@ func (r *run) clear(p string) error {
 	return r.surprise(p, reason, kept)
 }
 
-// link gives a file one more name.
 func (r *run) link(o *op) error {
 	if o.Link == "" || r.again && r.linked(o) {
 		return nil

@@ -43,8 +43,7 @@ const (
 	notesFile   = "notes"
 )
 
-// A journal is all that is needed to finish or to undo a plan. Strings in it are bytes, which JSON could
-// not keep.
+// A journal is all that is needed to finish or to undo a plan. Strings in it are bytes, which JSON could not keep.
 type journal struct {
 	AllOrNothing bool
 	// Root is the root of the tree as it was.

@@ -8,7 +8,6 @@ import (
 	"github.com/drover-agents/drover/workspace/internal/filetree"
 )
 
-// An op is what is done about one path.
 type op struct {
 	Path string
 	// Expect, Want and Hash are those of the step; Now is what was found just before the journal.
@@ -61,9 +60,8 @@ func difference(expect, now *filetree.Entry) string {
 	return ""
 }
 
-// untouched compares a path at two moments. A folder's times change with what is in it, which is looked at
-// for itself. A file of several names is touched when we rename one of the others,
-// and one that its owner may not read by looking at it.
+// untouched compares a path at two moments. The times of a folder change with its entries, which are compared
+// themselves. We touch a file of several names by renaming another name, and one that its owner may not read by reading it.
 func untouched(before, now *filetree.Entry) bool {
 	switch {
 	case before.Kind != now.Kind:
@@ -84,7 +82,6 @@ func sameFile(before, now *filetree.Entry) bool {
 
 func sameInode(a, b *filetree.Entry) bool { return a.Stamp.Ino == b.Stamp.Ino }
 
-// at returns the entry with another path.
 func at(e *filetree.Entry, path string) filetree.Entry {
 	moved := *e
 	moved.Path = path

@@ -134,7 +134,6 @@ func (p *planner) fate(dir string) (fate, error) {
 	return above, nil
 }
 
-// choose decides how a path becomes what is wanted.
 func (p *planner) choose(s *Step, o *op) error {
 	surprise := difference(s.Expect, o.Now)
 	if surprise != "" && (o.Now != nil || s.Want != nil || p.j.AllOrNothing) {
@@ -313,7 +312,6 @@ func (p *planner) strangers(ctx context.Context) error {
 	return nil
 }
 
-// strange describes what is wrong with an entry of a folder that goes.
 func strange(o *op, now *filetree.Entry) string {
 	if o == nil {
 		return difference(nil, now)
@@ -321,7 +319,6 @@ func strange(o *op, now *filetree.Entry) string {
 	return difference(o.Expect, now)
 }
 
-// hasContent reports whether a file has the content of a hash.
 func hasContent(r *filetree.Root, path, hash string) bool {
 	f, _, err := r.OpenFile(path)
 	if err != nil {

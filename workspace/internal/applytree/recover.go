@@ -14,15 +14,13 @@ import (
 	"github.com/drover-agents/drover/workspace/internal/filetree"
 )
 
-// Recover handles a crash in [Apply] or in Recover itself, and reports whether there was one. It finishes an
-// ordinary plan. It undoes a plan that is all or nothing: Apply did not report its success, and the file system
-// still has everything for that. The tree is then wholly as before, or, if only the cleanup was left, wholly as
-// wanted.
+// Recover handles a crash in [Apply] or in Recover itself, and reports whether there was one. It finishes an ordinary plan.
+// It undoes a plan that is all or nothing: Apply did not report its success, and the file system still has everything for
+// that. The tree is then wholly as before, or, if only the cleanup was left, wholly as wanted.
 func Recover(root *filetree.Root, work string) (Result, bool, error) {
 	return reopen(root, work, (*run).resume)
 }
 
-// reopen goes on with the journal of a work folder.
 func reopen(root *filetree.Root, work string, goOn func(*run) (Result, error)) (Result, bool, error) {
 	work, err := filepath.Abs(work)
 	if err != nil {
@@ -53,7 +51,6 @@ func reopen(root *filetree.Root, work string, goOn func(*run) (Result, error)) (
 	return res, true, err
 }
 
-// resume goes on from the state in which the crash came.
 func (r *run) resume() (Result, error) {
 	switch {
 	case r.state == staging:

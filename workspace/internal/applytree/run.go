@@ -22,7 +22,6 @@ var errCrossDevice error = syscall.EXDEV
 // testFault, if a test sets it, is called before everything that changes something, and may fail or die.
 var testFault func(what, path string) error
 
-// A run applies or undoes one plan.
 type run struct {
 	root, work *filetree.Root
 	// scratch holds stage and aside: the work folder, or the tree itself with prefix as a hidden folder.
@@ -99,7 +98,6 @@ func (r *run) change(what, path string, do func() error) error {
 	return do()
 }
 
-// enter goes on to a state.
 func (r *run) enter(to state) error {
 	if err := r.fault("enter", string(to)); err != nil {
 		return err
@@ -168,7 +166,6 @@ func (r *run) keep(from *filetree.Root, what, p string) (string, error) {
 	}
 }
 
-// makeAside makes a folder below aside.
 func (r *run) makeAside(dir string) error {
 	if r.made[dir] {
 		return nil
@@ -203,7 +200,6 @@ func (r *run) each(backwards bool, do func(o *op) error) error {
 	return nil
 }
 
-// result returns what was done.
 func (r *run) result() Result {
 	res := Result{Undone: r.state == undone}
 	failed, seen := map[string]bool{}, map[Conflict]bool{}

@@ -62,8 +62,7 @@ type Result struct {
 	// Conflicts are the surprises and the failed paths, sorted by path. A path that was done all the same, with the
 	// surprise put aside, is in both lists.
 	Conflicts []Conflict
-	// Aside is the folder with everything that was taken out of the tree, under its path. Empty if
-	// nothing was.
+	// Aside is the folder with everything that was taken out of the tree, under its path. Empty if nothing was.
 	Aside string
 	// Undone reports that the tree is what it was before the plan.
 	Undone bool
@@ -76,8 +75,7 @@ type Conflict struct {
 	Aside string
 }
 
-// sorted checks the steps as far as that needs no tree, and returns them with folders before what is in
-// them.
+// sorted checks the steps as far as that needs no tree, and returns them with folders before what is in them.
 func sorted(steps []Step) ([]Step, error) {
 	steps = slices.Clone(steps)
 	slices.SortFunc(steps, func(a, b Step) int { return strings.Compare(a.Path, b.Path) })

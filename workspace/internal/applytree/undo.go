@@ -66,7 +66,6 @@ func replaced(err error) bool { return filetree.Absent(err) || errors.Is(err, fi
 // returned reports whether what an op displaced is where it was.
 func (r *run) returned(o *op) bool { return o.Displace && !r.exists(r.scratch, r.aside(o.Path)) }
 
-// unlink takes away a name that link made.
 func (r *run) unlink(o *op) error {
 	if o.Link == "" || r.returned(o) || !r.linked(o) {
 		return nil
@@ -89,7 +88,6 @@ func (r *run) unlink(o *op) error {
 	return r.rescue(out, o.Path)
 }
 
-// freeStage is a name in the stage folder that nothing has.
 func (r *run) freeStage() (string, error) {
 	for n := 0; ; n++ {
 		name := r.stage("out-" + strconv.Itoa(n))
@@ -114,7 +112,6 @@ func (r *run) takeOut(o *op) error {
 	return r.change("take out", o.Path, func() error { return r.root.MoveNew(o.Path, r.scratch, r.stage(o.Stage)) })
 }
 
-// putBack moves what was displaced to where it was.
 func (r *run) putBack(o *op) error {
 	if !o.Displace || r.returned(o) {
 		return r.resetReturned(o)
@@ -137,7 +134,6 @@ func (r *run) resetReturned(o *op) error {
 	return r.root.SetMeta(at(o.Now, o.Path))
 }
 
-// moveBack returns a file that was moved within the tree.
 func (r *run) moveBack(o *op) error {
 	if o.From == "" {
 		return nil
@@ -172,7 +168,6 @@ func (r *run) intoFree(p string, put func() error) error {
 	return err
 }
 
-// resetMeta sets permissions, owner and times to what they were.
 func (r *run) resetMeta(o *op) error {
 	if !o.Meta {
 		return nil

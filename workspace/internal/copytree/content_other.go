@@ -31,5 +31,4 @@ func (c *copying) copyContent(ctx context.Context, dst, src *os.File, e filetree
 	return context.Cause(ctx)
 }
 
-// finishFile gives the copy the permissions and the time of the file.
 func (c *copying) finishFile(_ *os.File, it *item) error { return c.setMeta(c.at(it), it.entry) }

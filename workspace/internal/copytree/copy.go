@@ -40,7 +40,6 @@ type Summary struct {
 	First []string
 }
 
-// A copying is the work on one plan.
 type copying struct {
 	plan  *Plan
 	dst   *filetree.Root

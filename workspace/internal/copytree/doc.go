@@ -8,7 +8,6 @@
 // copied, the copy fails, and never reads the target of the link. A file that changes meanwhile is copied as it is
 // read; one that disappears is left out.
 //
-// The copy has bytes, permissions, and times to the nanosecond, of folders too; links as links; names of one file as
-// names of one file; holes as holes. Owners and extended attributes are not copied: the copy belongs to the user who
-// makes it.
+// The copy has bytes, permissions, and times to the nanosecond, of folders too; links as links; names of one file as names
+// of one file; holes as holes. Owners and extended attributes are not copied: the copy belongs to the user who makes it.
 package copytree

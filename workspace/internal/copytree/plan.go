@@ -50,7 +50,6 @@ type Plan struct {
 	followed int
 }
 
-// An item is one entry of the copy.
 type item struct {
 	root  *filetree.Root
 	entry filetree.Entry // Path is that in the source's root
@@ -121,8 +120,7 @@ func setIDRefusal(rel string) error {
 	return &Refusal{rel, "runs with the rights of its owner or group (set-id)", "take the bit away with chmod ug-s, or exclude it", nil}
 }
 
-// walk adds what is below a folder, which the copy has at a path. above are the real folders that lead to
-// it through links.
+// walk adds what is below a folder, which the copy has at a path. above are the real folders that lead to it through links.
 func (p *Plan) walk(ctx context.Context, src Source, at string, above []Source) error {
 	rel := func(e filetree.Entry) string { return path.Join(at, below(src.Path, e.Path)) }
 	entries, err := src.Root.Walk(ctx, &filetree.WalkOptions{
@@ -159,7 +157,6 @@ func (p *Plan) skips(rel string, kind filetree.Kind) bool {
 	return p.globs.SkipsEntry(rel, kind == filetree.Dir)
 }
 
-// below is the path of an entry relative to a folder above it.
 func below(dir, name string) string {
 	if dir == "." {
 		return name

@@ -65,8 +65,7 @@ type widened []struct {
 	mode uint32
 }
 
-// give widens permissions as needed, of folders that belong to this user. Otherwise the operation fails with its own
-// error.
+// give widens permissions as needed, of folders that belong to this user. Otherwise the operation fails with its own error.
 func (w *widened) give(n need) {
 	if n.root.strict {
 		return

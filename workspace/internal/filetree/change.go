@@ -113,9 +113,8 @@ func (r *Root) Remove(path string) error { return below("remove", path, r.remove
 // there, that is fine.
 func (r *Root) RemoveAll(path string) error { return below("remove", path, r.removeAll) }
 
-// SetMeta gives the entry at e.Path the permissions, owner, extended attributes and times of e, as far as
-// they differ. The owner is changed only if this process may; links have no permissions. An entry of
-// another kind is refused with [ErrKind].
+// SetMeta gives the entry at e.Path the permissions, owner, extended attributes and times of e, as far as they differ. The
+// owner is changed only if this process may; links have no permissions. An entry of another kind is refused with [ErrKind].
 func (r *Root) SetMeta(e Entry) error {
 	path, err := Clean(e.Path)
 	if err != nil {
@@ -124,8 +123,7 @@ func (r *Root) SetMeta(e Entry) error {
 	return failed("set metadata", e.Path, r.setMeta(path, e))
 }
 
-// below does something with the cleaned path of an entry below the root. An error that names a path
-// already keeps it.
+// below does something with the cleaned path of an entry below the root. An error that names a path already keeps it.
 func below(op, path string, do func(path string) error) error {
 	clean, err := cleanBelow(path)
 	if err != nil {

@@ -11,7 +11,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// change runs an operation on a name in its folder.
 func (r *Root) change(path string, op func(p heldName) error, more ...need) error {
 	return try(func() error {
 		p, err := r.hold(path)

@@ -15,8 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A lister reads folders, one after the other, and keeps its buffers between them: names are copied
-// twice, and otherwise a folder costs one block of text and one of entries.
+// A lister reads folders one after the other and keeps its buffers: a folder costs one block of text and one of entries.
 type lister struct {
 	attrs   bool
 	dirents []byte // as the kernel writes them
@@ -25,7 +24,6 @@ type lister struct {
 	paths   []byte // in order, each with the folder before and a zero at its end
 }
 
-// A span is where a name begins and ends.
 type span struct{ from, to int }
 
 // unread means attributes that the owner cannot read without wider permissions. No encoded attributes equal it.
@@ -70,8 +68,7 @@ func (l *lister) list(r *Root, dir string) (entries []Entry, err error) {
 	return entries, nil
 }
 
-// readSecrets reads again, with more rights, entries of which something could not be read. Secrets of other users
-// stay out.
+// readSecrets reads again, with more rights, entries of which something could not be read. Secrets of other users stay out.
 func (r *Root) readSecrets(entries []Entry) {
 	for i := range entries {
 		if entries[i].Xattrs != unread {

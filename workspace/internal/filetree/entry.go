@@ -74,8 +74,7 @@ type Stamp struct {
 	Changed int64
 }
 
-// Same reports whether two entries have equal restorable metadata: everything but the content, the path and the
-// stamp.
+// Same reports whether two entries have equal restorable metadata: everything but the content, the path and the stamp.
 func (e Entry) Same(other Entry) bool {
 	e.Path, e.Stamp = other.Path, other.Stamp
 	return e == other

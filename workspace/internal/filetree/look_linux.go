@@ -64,7 +64,6 @@ func entryOf(fd int, path string, attrs bool) (Entry, error) {
 // noName is the empty name, which means the open file itself.
 var noName byte
 
-// wanted are the fields of an entry.
 const wanted = unix.STATX_TYPE | unix.STATX_MODE | unix.STATX_NLINK | unix.STATX_UID | unix.STATX_GID |
 	unix.STATX_MTIME | unix.STATX_CTIME | unix.STATX_INO | unix.STATX_SIZE
 
@@ -83,7 +82,6 @@ func statx(dir int, name *byte, flags int, st *unix.Statx_t) error {
 	}
 }
 
-// entry translates the data of the kernel.
 func entry(st *unix.Statx_t, path string) Entry {
 	e := Entry{
 		Path: path, Kind: kindOf(st.Mode), Perm: permOf(st.Mode), ModTime: nanos(st.Mtime), UID: st.Uid, GID: st.Gid,
@@ -140,7 +138,6 @@ func permOf(mode uint16) fs.FileMode {
 	return perm
 }
 
-// modeOf is the other way round.
 func modeOf(perm fs.FileMode) uint32 {
 	mode := uint32(perm.Perm())
 	if perm&fs.ModeSetuid != 0 {
@@ -155,7 +152,6 @@ func modeOf(perm fs.FileMode) uint32 {
 	return mode
 }
 
-// readLink reads where a link leads.
 func readLink(dir int, name *byte) (string, error) {
 	var buf [unix.PathMax]byte // no target is longer
 	n, _, errno := unix.Syscall6(unix.SYS_READLINKAT, uintptr(dir), uintptr(unsafe.Pointer(name)),

@@ -46,7 +46,6 @@ func cleanBelow(path string) (string, error) {
 	return clean, err
 }
 
-// split returns the folder of a clean path, and the name in it.
 func split(path string) (dir, name string) {
 	if i := strings.LastIndexByte(path, '/'); i >= 0 {
 		return path[:i], path[i+1:]
@@ -54,7 +53,6 @@ func split(path string) (dir, name string) {
 	return ".", path
 }
 
-// join puts a name below a folder.
 func join(dir, name string) string {
 	if dir == "." {
 		return name
@@ -90,7 +88,6 @@ func Absent(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) || errors.Is(err, ErrLink)
 }
 
-// failed adds the operation and the path to an error.
 func failed(op, path string, err error) error {
 	switch {
 	case err == nil:

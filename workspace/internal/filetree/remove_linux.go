@@ -23,7 +23,6 @@ func (r *Root) removeAll(path string) error {
 	}))
 }
 
-// remover removes one tree.
 type remover struct {
 	top         int    // the uppermost folder, where deep ones are moved to
 	prefix      string // of unused names
@@ -66,7 +65,6 @@ func (rm *remover) moveUp(dir int, name string) error {
 	return err
 }
 
-// empty removes everything that is in a folder.
 func (rm *remover) empty(dir int, name string, depth int) error {
 	seen, err := openName(dir, name, unix.O_PATH|unix.O_DIRECTORY)
 	if err != nil {

@@ -23,8 +23,7 @@ func (r *Root) open(dir string) (err error) {
 
 func (r *Root) close() error { return r.root.Close() }
 
-// folder opens a folder element by element, and looks before and after, so that none is a link. The
-// caller closes it.
+// folder opens a folder element by element, and looks before and after, so that none is a link. The caller closes it.
 func (r *Root) folder(path string) (*os.Root, error) {
 	dir, err := r.root.OpenRoot(".")
 	if err != nil || path == "." {
@@ -63,7 +62,6 @@ func step(dir *os.Root, name string) (*os.Root, error) {
 	return next, nil
 }
 
-// in does something in the folder of a path.
 func (r *Root) in(path string, do func(dir *os.Root, name string) error) error {
 	dir, name := split(path)
 	folder, err := r.folder(dir)

@@ -32,7 +32,6 @@ type walker struct {
 	errs  []error
 }
 
-// A folder is a part of the result.
 type folder struct {
 	path    string
 	entries []Entry
@@ -51,7 +50,6 @@ func (r *Root) walk(ctx context.Context, o WalkOptions) ([]Entry, error) {
 	return top.appendTo(make([]Entry, 0, w.found)), errors.Join(w.errs...)
 }
 
-// work lists folders until no folder is left.
 func (w *walker) work() {
 	l := newLister(!w.opts.NoXattrs)
 	defer listers.Put(l)

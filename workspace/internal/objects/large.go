@@ -148,8 +148,7 @@ func (s *Store) write(ctx context.Context, dst *os.File, src io.ReaderAt, room *
 	return r, dst.Truncate(r.size) // it may end with a hole
 }
 
-// keepFile puts a file into the index. It reports false if the content is there already, which then has
-// one more reference.
+// keepFile puts a file into the index. It reports false if the content is there already, which then has one more reference.
 func (s *Store) keepFile(h Hash, size int64, f *file) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

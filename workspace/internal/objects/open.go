@@ -39,7 +39,6 @@ func readError(h Hash, err error) error {
 		"see that nobody else writes to or removes from the folder of the store")
 }
 
-// memory is a content in memory.
 type memory struct{ *bytes.Reader }
 
 func (memory) Close() error { return nil }
@@ -88,7 +87,6 @@ func (o found) read(h Hash, content []byte) error {
 	return nil
 }
 
-// A fileReader reads a large content.
 type fileReader struct {
 	*os.File
 	close func() error
@@ -180,7 +178,6 @@ func (s *Store) writeLarge(src *os.File, size int64, dst *os.File) error {
 	}
 }
 
-// copyRange copies a range of one file to the same range of another.
 func (s *Store) copyRange(dst, src *os.File, start, end int64) error {
 	done, err := s.sys.copyRange(dst, src, start, end)
 	if err == nil || start+done >= end {

@@ -61,8 +61,7 @@ func (s *Store) putSmall(h Hash, content []byte) error {
 	return nil
 }
 
-// appendLocked writes a content to the end of a pack, and sets its position in the object. A failed write leaves
-// nothing.
+// appendLocked writes a content to the end of a pack, and sets its position in the object. A failed write leaves nothing.
 func (s *Store) appendLocked(o *object, content []byte) error {
 	p, err := s.packForLocked(o.size)
 	if err != nil {

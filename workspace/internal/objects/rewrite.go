@@ -21,8 +21,7 @@ func (s *Store) rewriteHalfDead(p *pack) {
 	}
 }
 
-// makeRoom makes the room of all dead contents free, if a content of that size fits then. It needs
-// appending.
+// makeRoom makes the room of all dead contents free, if a content of that size fits then. It needs appending.
 func (s *Store) makeRoom(size int64) {
 	for _, p := range s.roomIn(size) {
 		if s.rewriteLocked(p) != nil {
@@ -52,8 +51,8 @@ func (s *Store) roomIn(size int64) (packs []*pack) {
 	return packs
 }
 
-// rewriteLocked moves what lives in a pack to another one, from its end on, and cuts it off as it goes,
-// so that no more than one MiB is there twice. When it fails, everything is still somewhere.
+// rewriteLocked moves the live contents of a pack to another one, from its end on, and cuts them off as it goes, so
+// that at most one MiB is there twice. A failure loses nothing.
 func (s *Store) rewriteLocked(p *pack) error {
 	if s.current == p {
 		s.current = nil

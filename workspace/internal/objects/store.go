@@ -73,7 +73,6 @@ func Open(dir string, opts *Options) (*Store, error) {
 	}, nil
 }
 
-// create makes a file with a new name.
 func (s *Store) create(kind string) (*os.File, string, error) {
 	s.mu.Lock()
 	s.files++
@@ -163,7 +162,6 @@ func (s *Store) take(n int64) bool {
 	return true
 }
 
-// give gives bytes back.
 func (s *Store) give(n int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

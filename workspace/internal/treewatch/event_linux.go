@@ -67,8 +67,7 @@ func (w *Watcher) decode(buf []byte) {
 	}
 }
 
-// handle turns an event into hints. Events of dropped watches are skipped: their folders are read whole at their new
-// path.
+// handle turns an event into hints. Events of dropped watches are skipped: their folders are read whole at their new path.
 func (w *Watcher) handle(e event) {
 	if e.is(unix.IN_Q_OVERFLOW) {
 		w.hints.Overflow = true
@@ -86,9 +85,8 @@ func (w *Watcher) handle(e event) {
 	}
 }
 
-// handleSelf is for events of a watched folder or file itself. If it was moved, the folder above has reported that
-// before, and it is not watched any more; if it was removed, that is reported after this. Anything else that ends a
-// watch has no explanation.
+// handleSelf is for events of a watched folder or file itself. The folder above reports a move before this, which ends
+// the watch, and a removal after this. Anything else that ends a watch has no explanation.
 func (w *Watcher) handleSelf(at *watch, e event) {
 	switch {
 	case e.is(unix.IN_ATTRIB):

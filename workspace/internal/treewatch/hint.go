@@ -21,8 +21,7 @@ const (
 	Touched
 	// Gone: removed or moved away, with everything below it. Something else may be there by now.
 	Gone
-	// Opened: a process opened the file, and may write it later without a further hint until it is closed. See
-	// [Unwritten].
+	// Opened: a process opened the file, and may write it later without a further hint until it is closed. See [Unwritten].
 	Opened
 )
 

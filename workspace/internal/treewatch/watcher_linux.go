@@ -99,8 +99,7 @@ func (w *Watcher) restart() error {
 // before must read them again), and after adding the folder above. Adding one again is harmless. A path that is not
 // a folder any more is left out: the folder above has reported it.
 //
-// It fails with a [LimitError] when there is no room for another watch. A watcher with a folder missing promises
-// nothing.
+// It fails with a [LimitError] when there is no room for another watch. A watcher with a folder missing promises nothing.
 func (w *Watcher) Add(dir string) error { return w.add(dir, folderMask) }
 
 // AddFile watches an event of a file that its folder does not report: that it was given a name outside of the tree,
@@ -172,10 +171,9 @@ func (w *Watcher) take() (Hints, error) {
 	return taken, nil
 }
 
-// Settle is for files that the caller has just opened to read them, which is reported like any other opening. It
-// removes these hints, and reports for each file whether it is hot: whether a process may write it without a further
-// hint. A file that is not hot will be Opened or Written before it changes. All other hints are kept for
-// [Watcher.Take].
+// Settle is for files that the caller has just opened to read them, which is reported like any other opening. It removes
+// these hints, and reports for each file whether it is hot: whether a process may write it without a further hint. A file
+// that is not hot will be Opened or Written before it changes. All other hints are kept for [Watcher.Take].
 //
 // The files must still be open, and be those at the paths. Call it once for some hundreds of files.
 func (w *Watcher) Settle(read []Reading) (hot []bool, err error) {
