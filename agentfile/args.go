@@ -104,8 +104,7 @@ func (a Arg) same(one, other string) bool {
 	return x == y
 }
 
-// fits reports whether a value of the file is one of the argument. A number for a text is most often a
-// mistake: 1.10 is written as 1.1.
+// fits reports whether a value of the file fits the argument. A number for a text is a likely mistake: 1.10 becomes 1.1.
 func (a Arg) fits(value json.RawMessage) error {
 	isText := bytes.HasPrefix(bytes.TrimSpace(value), []byte(`"`))
 	if isText != (a.kind() == "string") {

@@ -37,8 +37,7 @@ type File struct {
 	Completion Completion        `json:"completion"`
 	Feedback   []Feedback        `json:"feedback"`
 
-	// Roots are more folders from which mounts, skills and schemas may come. They are not part of the
-	// format: a file cannot give itself access.
+	// Roots are more folders for mounts, skills and schemas. The format has no such key: a file cannot give itself access.
 	Roots []string `json:"-"`
 
 	path string // of the file

@@ -41,8 +41,7 @@ func (f *File) Options() *drover.Options {
 	return o
 }
 
-// allowed lists the allowed tools. It always has the tools that open hidden sections and read skills: the
-// prompt names them.
+// allowed always has the tools that open hidden sections and read skills, because the prompt names them.
 func (f *File) allowed() []string {
 	list := slices.Clone(f.Tools.Allow)
 	if list != nil && hides(f.Sections) {

@@ -45,8 +45,7 @@ func validate(t *tree, found *problems) {
 	}
 }
 
-// measure finds times and sizes that have the right form and an invalid value, such as 0s: the decoder does not
-// report their position.
+// measure finds times and sizes with an invalid value, such as 0s: the decoder does not report their position.
 func measure(t *tree, found *problems) {
 	var all any
 	if err := json.Unmarshal(t.json, &all); err != nil {

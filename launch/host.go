@@ -45,8 +45,7 @@ var ErrProcessEnded = proc.ErrEnded
 type HostSpawner struct {
 	// NoPIDNamespace keeps the program out of a PID namespace of its own. Default: one is used where it can be had.
 	NoPIDNamespace bool
-	// User is the name or number of the OS user that the program runs as. Changing users needs root.
-	// Default: the current user.
+	// User is the name or number of the OS user that the program runs as. Changing users needs root. Default: the current.
 	User string
 	// BwrapPath is the bubblewrap executable. Default: bwrap on this program's PATH.
 	BwrapPath string

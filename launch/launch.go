@@ -72,8 +72,7 @@ type Process interface {
 	Stderr() io.Reader
 	// Signal sends sig to the program itself, not to what it started.
 	Signal(sig os.Signal) error
-	// Kill ends the program and everything it started, at once. It is safe to call repeatedly
-	// and after the program has ended.
+	// Kill ends the program and everything it started, at once. It may be called repeatedly and after the end.
 	Kill() error
 	// Wait blocks until the program has ended and is reaped. Every call returns the same status.
 	Wait() ExitStatus

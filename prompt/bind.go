@@ -29,8 +29,7 @@ type face struct {
 	tools   []*tool.Tool
 	// visibility is that of an override, or nil.
 	visibility *Visibility
-	// overridden reports by visibility whether an override changed the shown text, overriddenTools whether one
-	// changed a tool.
+	// overridden reports by visibility whether an override changed the text, and overriddenTools whether one changed a tool.
 	overridden      [Summary + 1]bool
 	overriddenTools []bool
 }

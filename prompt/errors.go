@@ -30,8 +30,7 @@ type Error struct {
 	Section string
 	// Part is the part of the section: "text", "summary", "tool find". It may be empty.
 	Part string
-	// Line and Column are a position in the text as it was written, counted from 1 in characters. Zero means
-	// that the position is unknown.
+	// Line and Column are a position in the text as written, from 1 in characters. Zero means that it is unknown.
 	Line, Column int
 	// Reason is the problem.
 	Reason string

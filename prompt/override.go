@@ -38,16 +38,14 @@ type SectionOverride struct {
 	AppendExamples []TaskExample `json:"appendExamples,omitempty"`
 }
 
-// A ToolOverride replaces parts of the description of one tool for the model. The behaviour of the tool
-// and its input stay the same.
+// A ToolOverride replaces parts of the description of a tool for the model. Its behaviour and its input stay the same.
 type ToolOverride struct {
 	// Hash is the hash of the contract that Description, Params and AppendExamples were made for:
 	// [ToolDescriptor.Hash].
 	Hash string `json:"hash,omitzero"`
 	// Description replaces the description.
 	Description *string `json:"description,omitempty"`
-	// Params replaces the descriptions of parameters by name. A dot leads into an object, or into
-	// the objects of a list: "filter.path".
+	// Params replaces descriptions by parameter name. A dot leads into an object or a list of objects: "filter.path".
 	Params map[string]string `json:"params,omitempty"`
 
 	// Examples replaces or removes examples.
@@ -74,8 +72,7 @@ type StaleOverride struct {
 	// Target is the part that was not replaced: "text", "summary", "visibility", "description",
 	// "params", "examples[0]" or "appendExamples". It is empty where no part was.
 	Target string `json:"target,omitzero"`
-	// MadeFor is the hash that the override was made for, Now that of the part as it is. Now is empty
-	// where there is no such part.
+	// MadeFor is the hash that the override was made for, Now that of the part as it is, or empty without such a part.
 	MadeFor string `json:"madeFor,omitzero"`
 	Now     string `json:"now,omitzero"`
 	// Reason states why: the part has changed, it does not exist any more, or the section takes no overrides.

@@ -80,8 +80,7 @@ func (a *overrider) section(path string, o SectionOverride) {
 	}
 }
 
-// judge returns a function that reports whether a part has the hash that an override was made for. It
-// records stale overrides.
+// judge returns a function that reports whether a part has the hash of an override. It records stale overrides.
 func (a *overrider) judge(of StaleOverride) func(target, madeFor, now string) bool {
 	return func(target, madeFor, now string) bool {
 		of.Target, of.MadeFor, of.Now, of.Reason = target, madeFor, now, staleness(target, madeFor, now)
@@ -92,8 +91,7 @@ func (a *overrider) judge(of StaleOverride) func(target, madeFor, now string) bo
 	}
 }
 
-// staleness returns why an override does not match the current part, or "". A summary
-// is the only part that can be added by an override.
+// staleness returns why an override does not match the part, or "". Only a summary can be added by an override.
 func staleness(target, madeFor, now string) string {
 	switch {
 	case now == "" && target != targetSummary:

@@ -65,8 +65,7 @@ func (p Params) check() []string {
 	return bad
 }
 
-// A scope is what a section can see: its own declarations, then those above it, then those of the
-// definition, each type once.
+// A scope is what a section can see: its own declarations, those above it, those of the definition; each type once.
 type scope []declaration
 
 func (s scope) inside(p Params) scope {

@@ -72,8 +72,7 @@ func dollar(text string, at int) (s segment, reason string) {
 	return segment{source: text[at : at+1+len(name)], name: name, offset: at}, ""
 }
 
-// maxLookahead bounds how far the end of a placeholder without a name is looked for, so that the time
-// for a text does not grow with its square.
+// maxLookahead bounds the search for the end of a placeholder without a name, so that the time is not quadratic.
 const maxLookahead = 200
 
 func braced(text string, at int) (s segment, reason string) {

@@ -18,8 +18,7 @@ type Section struct {
 	Key string
 	// Title is the heading, one line of plain text.
 	Title string
-	// Text is the body, with placeholders. Indentation that all its lines share and the empty lines
-	// around it are taken off.
+	// Text is the body, with placeholders. Shared indentation of all lines, and the empty lines around it, are taken off.
 	Text string
 	// Summary replaces the section and its subtree where its visibility is [Summary]. It may have placeholders too.
 	Summary string

@@ -53,8 +53,7 @@ type SkillFrontMatter struct {
 	// AllowedTools are the tools that the skill may use unasked, in one text.
 	AllowedTools string
 	Metadata     map[string]string
-	// Unknown are the other keys in the order of the file. They are kept in the mounted file, where
-	// an agent may give them a meaning.
+	// Unknown are the other keys in file order. They stay in the mounted file, where an agent may give them a meaning.
 	Unknown []string
 }
 

@@ -15,8 +15,7 @@ var (
 	// ErrSkillInvalid is returned by [LoadSkill] and [LoadSkillFS] for a skill that breaks a rule.
 	// The error is an [*InvalidSkillError].
 	ErrSkillInvalid = errors.New("skill is not valid")
-	// ErrSkillMount is returned by [Skill.WriteTo] and [MountSkills] when a skill could not be
-	// written, or when its folder has other content.
+	// ErrSkillMount is returned by [Skill.WriteTo] and [MountSkills] for a failed write, or a folder with other content.
 	ErrSkillMount = errors.New("skill cannot be mounted")
 )
 

@@ -116,8 +116,7 @@ func loadSkillFolder(fsys fs.FS, source, folder string) (*Skill, error) {
 	return newSkill(source, folder, skillFile, t)
 }
 
-// newSkill checks a skill. folder is the name of its folder, or of its file without .md; file is the
-// name of SKILL.md there.
+// newSkill checks a skill. folder is the name of its folder, or of its file without .md; file is that of SKILL.md.
 func newSkill(source, folder, file string, t *skillTree) (*Skill, error) {
 	s := &Skill{source: source, name: folder, files: t.files, skipped: t.skipped}
 	if main, ok := t.files[skillFile]; ok {

@@ -87,8 +87,7 @@ func (m *matterReader) read(head string) {
 	}
 }
 
-// checkHead refuses what the parser should not see, and --- in the midst: the CLI ends the front
-// matter there, even within a text.
+// checkHead refuses what the parser should not see, and --- inside: the CLI ends front matter there, even in a text.
 func (m *matterReader) checkHead(head string) {
 	if len(head) > maxMatter {
 		m.add(nil, fmt.Sprintf("the front matter is larger than %d KiB", maxMatter>>10))

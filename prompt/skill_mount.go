@@ -26,8 +26,7 @@ func (s *Skill) WriteTo(dir string) error {
 	return err
 }
 
-// WriteIn mounts the skill in a folder that is open, as [Skill.WriteTo] does: for one whose path may come to
-// lead elsewhere.
+// WriteIn is [Skill.WriteTo] for a folder that is open, because its path may come to lead elsewhere.
 func (s *Skill) WriteIn(root *os.Root) error {
 	_, err := s.mountIn(root)
 	return err

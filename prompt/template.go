@@ -25,8 +25,7 @@ type Definition struct {
 	// ExtraKeys lets the answer have properties that its type does not know; they are dropped. The
 	// zero value has the agent's answer refused for them.
 	ExtraKeys bool
-	// Output describes the answer of a prompt whose output type is [JSON]. It is refused for other types,
-	// which describe themselves.
+	// Output describes the answer of a [JSON] prompt. It is refused for other output types, which describe themselves.
 	Output *schema.Schema
 }
 
@@ -83,8 +82,7 @@ type Prompt[Out any] struct {
 	b *binding
 }
 
-// NewPrompt makes a template and a prompt of it in one call. Where sections have placeholders it can
-// be rendered only after [Prompt.Bind].
+// NewPrompt makes a template and a prompt of it. With placeholders it can be rendered only after [Prompt.Bind].
 func NewPrompt[Out any](namespace, key string, sections ...*Section) (*Prompt[Out], error) {
 	t, err := New[Out](namespace, key, sections...)
 	if err != nil {

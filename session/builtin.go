@@ -65,8 +65,7 @@ func typesByKind(types iter.Seq[reflect.Type]) map[event.Kind]reflect.Type {
 	return byKind
 }
 
-// decodeBuiltin decodes a payload of a built-in kind. A payload of another version of this package, which does not
-// fit, stays raw.
+// decodeBuiltin decodes a payload of a built-in kind. One of another version that does not fit stays raw.
 func decodeBuiltin(raw event.Extension) event.Payload {
 	t := builtinTypes[raw.Kind]
 	if t == nil {
@@ -79,8 +78,7 @@ func decodeBuiltin(raw event.Extension) event.Payload {
 	return v.(event.Payload)
 }
 
-// ContextLines returns lines for an agent about its task: the current step of the [Plan], and the [Workspace]. Unknown
-// facts have no line.
+// ContextLines returns lines for an agent: the current step of the [Plan], and the [Workspace], as far as they are known.
 func ContextLines(s *Session) []string {
 	var lines []string
 	if plan, ok := Query[Plan](s).Latest(); ok {

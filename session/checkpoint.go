@@ -88,8 +88,7 @@ func (s *Session) checkpointIfDueLocked() {
 // notUTF8 is the encoding of bytes that are not UTF-8; a real U+FFFD is not escaped.
 var notUTF8 = []byte(`\ufffd`)
 
-// checkpointLocked saves the slices that are folded. While a transaction is open there is no state to be
-// saved: it may be rolled back yet.
+// checkpointLocked saves the folded slices. While a transaction is open it saves nothing: it may be rolled back yet.
 func (s *Session) checkpointLocked() {
 	if s.store == nil || len(s.open) > 0 || s.last == s.checkpointed {
 		return

@@ -39,8 +39,7 @@ func (v Value) EventKind() event.Kind { return v.kind }
 // Get returns the value.
 func (v Value) Get() any { return v.v }
 
-// MarshalJSON gives the value's own JSON: that of a pointer to it, so that methods of pointers write what
-// methods of pointers will read.
+// MarshalJSON gives the JSON of a pointer to the value, so that pointer methods write what pointer methods will read.
 func (v Value) MarshalJSON() ([]byte, error) {
 	if v.v == nil {
 		return plainjson.Marshal(nil)
@@ -58,8 +57,7 @@ func valueOf(p event.Payload) any {
 	return p
 }
 
-// payloadOf makes a payload of any value. Pointers count as what they point to: an event in the log cannot be
-// changed, and has one type.
+// payloadOf makes a payload of any value. Pointers count as what they point to: an event is immutable and has one type.
 func payloadOf(v any) (event.Payload, error) {
 	value := reflect.ValueOf(v)
 	for value.Kind() == reflect.Pointer {

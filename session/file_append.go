@@ -99,8 +99,7 @@ func checkRecords(last int64, records []Record) error {
 	return nil
 }
 
-// write appends text to the log, or leaves the file as it was. The caller moves the end, so that readers see only
-// stored records.
+// write appends text, or leaves the file as it was. The caller moves the end, so that readers see only stored records.
 func (s *FileStore) write(text []byte) error {
 	end := s.kept().offset
 	if _, err := s.f.WriteAt(text, end); err != nil {

@@ -101,8 +101,7 @@ func (s *FileStore) writeCheckpoint(meta checkpointMeta, data []byte) error {
 	return os.Rename(f.Name(), name)
 }
 
-// replaceFile creates a file, and replaces any other of that name. It follows no link that another user made, and
-// waits for no reader of a pipe.
+// replaceFile creates or replaces a file. It follows no link that another user made, and waits for no reader of a pipe.
 func replaceFile(name string, perm fs.FileMode) (*os.File, error) {
 	if err := os.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err

@@ -59,8 +59,7 @@ func readHead(path string, f io.ReaderAt, size int64) (Head, []byte, error) {
 	return head, append(l.text, '\n'), nil
 }
 
-// isTornHead reports whether text is the beginning of a header, and not another kind of file. A crash can leave
-// zeros for the missing rest.
+// isTornHead reports whether text is the beginning of a header. A crash can leave zeros for the missing rest.
 func isTornHead(text []byte) bool {
 	written := string(bytes.TrimRight(text, "\x00"))
 	return strings.HasPrefix(written, headStart) || strings.HasPrefix(headStart, written)

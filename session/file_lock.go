@@ -43,8 +43,7 @@ func lockLog(f *os.File) error {
 	return checkSameFile(f)
 }
 
-// checkSameFile sees to it that the lock is on what the path leads to: the file may have been replaced
-// before it was locked, and since.
+// checkSameFile checks that the lock is on the file at the path: it may have been replaced before the lock, or since.
 func checkSameFile(f *os.File) error {
 	mine, err := f.Stat()
 	if err != nil {

@@ -69,8 +69,7 @@ func (s *FileStore) repair(size int64) error {
 	return nil
 }
 
-// saveBeside copies to the first free name of name, <name>.2 and so on. The file of number most, unless that is
-// zero, is replaced.
+// saveBeside copies to the first free name of name, <name>.2 and so on; number most, unless zero, is replaced.
 func saveBeside(name string, most int, perm fs.FileMode, in io.Reader, policy SyncPolicy) (string, error) {
 	for n := 1; ; n++ {
 		free := name

@@ -55,8 +55,7 @@ func (p *SyncPolicy) UnmarshalText(text []byte) error {
 	return fmt.Errorf("session: %q is not a sync policy: use always, interval or never", text)
 }
 
-// syncDir makes the names in a directory durable. Windows has no such call, some file systems do not
-// either; there it is all that can be had.
+// syncDir makes the names in a directory durable, except on Windows and some file systems, which have no such call.
 func syncDir(dir string) error {
 	if runtime.GOOS == "windows" {
 		return nil

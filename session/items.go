@@ -12,11 +12,9 @@ import (
 	"github.com/drover-agents/drover/internal/plainjson"
 )
 
-// items are the values of a slice. They never change: every reducer makes new ones, which share what
-// they can. Nil is an empty list.
+// items are the values of a slice. They never change: reducers make new ones, which share memory. Nil is empty.
 type items[S any] struct {
-	// one is the only value, if it is not nil. A vector of one would take the room of many, and most
-	// reducers keep a single value.
+	// one is the only value, or nil. Most reducers keep a single value, and a vector of one takes the room of many.
 	one  *S
 	list persist.Vector[S]
 	// positions has the positions of the first known values of the list, by key; see index.

@@ -77,8 +77,7 @@ func (s *Session) load() error {
 // errBeforeBase: the log goes back to before the checkpoint.
 var errBeforeBase = errors.New("the state was restored to before the checkpoint")
 
-// replay reads the entries above base. It follows what became of each, without any reducer: slices are
-// folded when they are asked for.
+// replay reads the entries above base and what became of each. It runs no reducer: slices are folded on demand.
 func (s *Session) replay() error {
 	lives := []persist.Vector[int64]{s.state.live} // after each entry
 	first := map[int64]int64{}                     // the first entry of each transaction

@@ -13,8 +13,7 @@ import (
 	"github.com/drover-agents/drover/advice"
 )
 
-// ErrInReducer is the error of a session that one of its own reducers calls. It waits for the reducer, so that
-// it could never answer.
+// ErrInReducer is the error for a reducer that calls its own session, which waits for it and could never answer.
 var ErrInReducer = advice.Wrap(errors.New("session: a reducer calls the session that waits for it"), "return the change from the reducer, and dispatch from outside of it")
 
 // A logOrder is the lock of a log. A goroutine that runs a reducer under it gets an error instead of waiting for itself.

@@ -44,8 +44,7 @@ func (s *Session) After(ctx context.Context, pos int64) iter.Seq2[Entry, error] 
 	}
 }
 
-// follow returns what is in the log, and a channel that is closed when there is more. The channel is nil
-// if there never will be.
+// follow returns the log, and a channel that is closed when there is more, or nil if there never will be.
 func (s *Session) follow(pos int64) (log persist.Vector[*Entry], base int64, grown <-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -91,8 +91,7 @@ func Fold[S, E any](s *Session, fold func(all View[S], e E) (Change[S], error)) 
 	})
 }
 
-// register adds a reducer of events of type E. E may be [Entry]: then it sees every entry but those that
-// manage the session itself.
+// register adds a reducer of events of type E. For [Entry] it sees every entry but those that manage the session.
 func register[S, E any](s *Session, reduce func(sl *slice, all *items[S], e E) (*items[S], error)) {
 	t := reflect.TypeFor[E]()
 	if t.Kind() == reflect.Pointer || t.Kind() == reflect.Interface {

@@ -39,8 +39,7 @@ type SliceOptions[S any] struct {
 	Key func(S) any
 }
 
-// A slice is the definition of one slice of state. The values themselves are in cells: the same
-// definition belongs to many states.
+// A slice is the definition of a slice of state. Its values are in cells: many states share the definition.
 type slice struct {
 	typ     reflect.Type
 	name    event.Kind
@@ -116,8 +115,7 @@ func (sl *slice) stepFor(t reflect.Type) (step, bool) {
 	return st, st.manage || st.reduce != nil || st.entries != nil
 }
 
-// fold gives the items after an entry, whose value is v. A reducer that fails has no effect; the others
-// have. Failures are added to a list.
+// fold gives the items after an entry with the value v. A reducer that fails has no effect, and is added to failed.
 func (st *step) fold(all any, entry *Entry, v any, failed []failure) (any, []failure) {
 	if st.manage {
 		all, failed = st.run(all, v, manageItems, failed)

@@ -23,8 +23,7 @@ type Store interface {
 	// Append keeps records, whose numbers follow Last. It keeps all of them or, if it fails, none:
 	// after an error Last is what it was, and Append may be called again.
 	Append(records []Record) error
-	// Records yields the records above a number, in order, up to those that are kept when it is
-	// called. An error is the last pair.
+	// Records yields the records above a number that are kept at the call, in order. An error is the last pair.
 	Records(after int64) iter.Seq2[Record, error]
 	// SaveCheckpoint replaces the last checkpoint. It only makes opening faster: a store may forget it, and may do nothing.
 	SaveCheckpoint(c Checkpoint) error

@@ -25,8 +25,7 @@ type ToolTxOptions struct {
 	// struct of a named type: results then have a slice of their own. It is part of the call's
 	// transaction, and a value that cannot be kept fails the call.
 	DispatchValues bool
-	// MaxOutput is how many bytes of what the model reads are kept in ToolInvoked.Output. Zero means
-	// 1000, a negative number all.
+	// MaxOutput is how many bytes of what the model reads ToolInvoked.Output keeps. Zero means 1000, a negative number all.
 	MaxOutput int
 }
 

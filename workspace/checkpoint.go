@@ -17,8 +17,7 @@ import (
 	"github.com/drover-agents/drover/workspace/internal/objects"
 )
 
-// A Checkpoint is the state of a tree at one moment. It lasts until it is released or the tree is closed,
-// and ends with the program.
+// A Checkpoint is the state of a tree at one moment. It lasts until it is released, the tree is closed or the program ends.
 type Checkpoint struct {
 	tree *Tree
 	id   int64

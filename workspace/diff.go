@@ -97,8 +97,7 @@ func sizes(before, after *File) string {
 	return fmt.Sprintf("%d -> %d bytes", contentSize(before), contentSize(after))
 }
 
-// changeTitle describes a change in one line. It is empty for a change of the time of a folder, which follows from
-// every change in it.
+// changeTitle describes a change in one line. It is empty for the time of a folder, which every change in it changes.
 func changeTitle(c Change) string {
 	name := safetext.Line(c.Path)
 	b, a := c.Before, c.After

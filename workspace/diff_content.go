@@ -9,8 +9,7 @@ import (
 	"strings"
 )
 
-// Texts up to these sizes are compared line by line. That bounds the memory that one file takes: both
-// texts, and 16 bytes for each of their lines.
+// Texts up to these sizes are compared by lines. That bounds the memory for a file: both texts, and 16 bytes a line.
 const (
 	maxTextBytes = 16 << 20
 	maxTextLines = 1 << 20
@@ -62,8 +61,7 @@ func (r *exactReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// readText reads a content that can be compared line by line and has at most limit bytes. It reports false
-// for any other, which is then not kept.
+// readText reads a content of at most limit bytes that can be compared by lines. It reports false for any other.
 func readText(f *File, limit int64) (string, bool, error) {
 	if !hasContent(f) {
 		return "", true, nil
@@ -110,8 +108,7 @@ func equalContent(before, after *File) bool {
 	return before.Hash != "" && before.Hash == after.Hash && before.Size == after.Size
 }
 
-// A part is one entry of a patch: what becomes of a file or a link. Before or after is nil if the
-// entry did not or does not exist.
+// A part is one entry of a patch: what becomes of a file or a link. Nil means that it did not or does not exist.
 type part struct{ before, after *File }
 
 // parts returns the entries of a change in a patch: none if it has only times, owners or permissions that git does

@@ -39,8 +39,7 @@ func (e *SecurityError) Unwrap() error { return e.Err }
 
 // A BudgetError means that a mount, or the store, has more bytes than allowed.
 type BudgetError struct {
-	// Path is the mount, or the file for which a checkpoint had no room. Bytes is how many there are at
-	// least, and Limit how many there may be.
+	// Path is the mount, or the file that a checkpoint had no room for. Bytes is a lower bound, and Limit the maximum.
 	Path         string
 	Bytes, Limit int64
 	// Store means that the checkpoints are too large, and not a mount.

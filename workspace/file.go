@@ -8,8 +8,7 @@ import (
 	"time"
 )
 
-// A File is a file, a folder or a link of a [Tree] at a [Checkpoint]. It does not change with the tree, as long as
-// the checkpoint is not released.
+// A File is a file, a folder or a link of a [Tree] at a [Checkpoint]. It does not change until that is released.
 type File struct {
 	// Path is relative to the tree, with slashes.
 	Path string

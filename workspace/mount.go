@@ -24,8 +24,7 @@ import (
 type HostMount struct {
 	// HostPath is the file or folder. A relative one begins at the current folder.
 	HostPath string
-	// MountPath is the destination, relative to the workspace. Empty means the base name of HostPath. Mounts may
-	// not contain each other.
+	// MountPath is the path in the workspace. Empty means the base name of HostPath. Mounts may not contain each other.
 	MountPath string
 	// Include are globs of the files to copy, relative to HostPath, with ** for any number of folders.
 	// A glob without a slash matches at any depth: *.go; one that begins with ./ only in HostPath itself.

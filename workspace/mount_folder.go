@@ -13,8 +13,7 @@ import (
 )
 
 const (
-	// storeSuffix ends the name of the folder beside a workspace that has its checkpoints, where the
-	// agent does not reach them.
+	// storeSuffix ends the name of the folder with the checkpoints, beside the workspace, out of the agent's reach.
 	storeSuffix = ".store"
 	markerText  = "The folder of this name without .lock is a workspace of Drover, and that with .store has its checkpoints.\n" +
 		"All are removed when the workspace is closed, or by a later one when the program was killed.\n"

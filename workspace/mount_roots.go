@@ -44,8 +44,7 @@ func (r *hostRoots) close() {
 	}
 }
 
-// find follows the links of a host path to their end, and returns a path to it through one of the roots. Later links
-// are not followed.
+// find follows the links of a host path to their end, and returns its path in a root. Later links are not followed.
 func (r *hostRoots) find(hostPath string) (copytree.Source, error) {
 	if !r.any && len(r.dirs) == 0 {
 		return copytree.Source{}, &copytree.Refusal{Reason: "is not allowed, because no folder of the host is", Next: "set AllowedHostRoots, or AllowAnyRoot"}

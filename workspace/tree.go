@@ -35,8 +35,7 @@ type TreeOptions struct {
 	Logger *slog.Logger
 }
 
-// ErrBusy is when a folder is opened as a tree that another program, or another part of this one, has
-// opened as a tree already.
+// ErrBusy is when a folder is already open as a tree, in another program or in this one.
 var ErrBusy = errors.New("workspace: the folder is in use")
 
 // A Tree is a folder of which checkpoints can be taken, and which can be rolled back to them. It is safe for
@@ -212,8 +211,7 @@ func (t *Tree) lock(ctx context.Context) error {
 
 func (t *Tree) unlock() { <-t.turn }
 
-// begin is lock for callers that read the files. It fails if the folder was moved or replaced, and first finishes an
-// unfinished rollback.
+// begin is lock for readers of files. It ends an unfinished rollback, and fails if the folder was moved or replaced.
 func (t *Tree) begin(ctx context.Context) error {
 	if err := t.lock(ctx); err != nil {
 		return err

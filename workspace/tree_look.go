@@ -51,8 +51,7 @@ type found struct {
 // maxTries is how often a file is read that changes while it is. Then it counts as hot.
 const maxTries = 3
 
-// lookAll looks at many paths at once. It fails only if nothing is known then; what is wrong with one
-// path is in what was found there.
+// lookAll looks at many paths at once. It fails only if nothing is known then; the error of one path is in its found.
 func (r *refresh) lookAll(ctx context.Context, todo map[string]reason) ([]found, error) {
 	list := slices.AppendSeq(make([]string, 0, len(todo)), maps.Keys(todo))
 	results := make([]found, len(list))

@@ -50,8 +50,7 @@ func (t *Tree) plan(id int64, opts *RollbackOptions) *plan {
 
 func (p *plan) now(at string) *item { return p.tree.history.now[at] }
 
-// choose parts the paths that differ. Those that are linked to others belong to them even if they are
-// alike: the links may differ.
+// choose parts the paths that differ. A path with links counts even if it is alike: the links may differ.
 func (p *plan) choose() {
 	for at, was := range p.was {
 		now := p.now(at)

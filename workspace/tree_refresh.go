@@ -217,8 +217,7 @@ func (t *Tree) stampTells(p string) bool {
 // as reading the stamp, and an agent that searches a tree opens all of it.
 const askAtOnce = 128
 
-// stillOpen adds the files that a process may have open: some to query, the others to check. If they are many,
-// walking the tree is faster.
+// stillOpen adds files that a process may have open: some to query, others to check. For many, a walk is faster.
 func (r *refresh) stillOpen(ctx context.Context, todo map[string]reason) error {
 	opened := r.tree.opened
 	if len(opened) > r.tree.askAtOnce && len(opened) > len(r.tree.history.now)/4 {
@@ -267,8 +266,7 @@ func reasonFor(hint treewatch.Hint) reason {
 	return byStamp
 }
 
-// scan adds everything in a folder and what the index has in it. A folder is watched before it is read: later
-// changes are reported.
+// scan adds the entries and the indexed paths of a folder. It watches before it reads: later changes are reported.
 func (r *refresh) scan(dir string, node inode, todo map[string]reason) {
 	if seen, ok := r.scanned[dir]; ok && (seen == node || node == inode{}) {
 		return

@@ -95,8 +95,7 @@ func (p *plan) differing() paths {
 	return differing
 }
 
-// onlyTimes reports whether a path is a folder of which nothing differs but its time, which happens to
-// each in which a name came or went.
+// onlyTimes reports a folder of which only the time differs, as in each in which a name came or went.
 func (p *plan) onlyTimes(at string) bool {
 	now, was := p.now(at), p.was[at]
 	if now == nil || was == nil || now.Kind != filetree.Dir {

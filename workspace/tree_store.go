@@ -213,8 +213,7 @@ func (s *treeStore) close() error {
 	return nil
 }
 
-// remove removes the lock last: from then on the folder may belong to another process, which has found no lock and
-// made one.
+// remove removes the lock last: then the folder may belong to another process, which found no lock and made one.
 func (s *treeStore) remove() error {
 	entries, err := os.ReadDir(s.dir)
 	if err != nil {

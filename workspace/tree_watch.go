@@ -13,8 +13,7 @@ import (
 	"github.com/drover-agents/drover/workspace/internal/treewatch"
 )
 
-// watchAgain watches every folder, before all of them are read. Without a watcher nothing else changes:
-// every check is then a full one.
+// watchAgain watches every folder before all of them are read. Without a watcher every check is a full one.
 func (r *refresh) watchAgain(ctx context.Context) error {
 	t := r.tree
 	if t.opts.NoWatch {

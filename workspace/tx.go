@@ -141,8 +141,7 @@ func (tx *Tx) order() *turns {
 	return &tx.w.txs.turns
 }
 
-// turn waits for a turn. If the paths lead elsewhere when the waiting is over, it waits again, the last time for
-// everything.
+// turn waits for a turn. If the paths lead elsewhere by then, it waits again, the last time for everything.
 func (w *Workspace) turn(ctx context.Context, order *turns, paths []string) (*claim, error) {
 	claimed, err := w.claimed(ctx, paths)
 	for last := false; err == nil; last = true {
@@ -319,8 +318,7 @@ func literal(name string) bool {
 		!strings.ContainsFunc(name, func(r rune) bool { return r >= utf8.RuneSelf })
 }
 
-// plain reports whether a path of the workspace leads to nothing but itself: no element of it is a link,
-// and the file has no other name.
+// plain reports whether a path leads to nothing but itself: no element is a link, and the file has no other name.
 func (w *Workspace) plain(p string) bool {
 	for at := p; at != "."; at = path.Dir(at) {
 		entry, err := w.tree.root.Lstat(at)

@@ -35,8 +35,7 @@ type VirtualFile struct {
 	Encoding  Encoding `json:"encoding"`
 	// Mode has the permission bits.
 	Mode fs.FileMode `json:"mode"`
-	// Version is 1 for a file that was mounted or created, and one more for each change of its content
-	// or permissions that was noticed.
+	// Version is 1 for a mounted or created file, and one more for each noticed change of content or permissions.
 	Version   int       `json:"version"`
 	CreatedAt time.Time `json:"createdAt"`
 	UpdatedAt time.Time `json:"updatedAt"`

@@ -64,8 +64,7 @@ type Preview struct {
 	HostPath     string `json:"hostPath"`
 	ResolvedHost string `json:"resolvedHost"`
 	MountPath    string `json:"mountPath"`
-	// Entries are the first 20 files and links in order, relative to MountPath. A mount of a single file
-	// has its base name on the host.
+	// Entries are the first 20 files and links in order, relative to MountPath. A single file has its host base name.
 	Entries []string `json:"entries"`
 	// Files, Folders and Links are how many of each there are. The folder at MountPath does not count.
 	Files   int `json:"files"`
@@ -216,8 +215,7 @@ func (w *Workspace) Previews() []Preview {
 // the same one were asked for the same things.
 func (w *Workspace) Fingerprint() string { return fingerprintOf(w.opts.Mounts) }
 
-// Tree is the folder with its checkpoints, or nil if the workspace has none. It works as long as the Workspace is
-// reachable.
+// Tree is the folder with its checkpoints, or nil without them. It works as long as the Workspace is reachable.
 func (w *Workspace) Tree() *Tree { return w.tree }
 
 // Base is the checkpoint of what was mounted, or nil if the workspace has none.

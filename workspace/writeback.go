@@ -64,8 +64,7 @@ type WriteBackResult struct {
 	Conflicts []Conflict `json:"conflicts,omitempty"`
 	// Aside is the folder with the host's sides of conflicts. It stays until the user removes it.
 	Aside string `json:"aside,omitzero"`
-	// Recovered are the folders in which an earlier write-back was cut short, and was undone or finished
-	// before this one, or would be.
+	// Recovered are the folders of interrupted write-backs that were, or would be, undone or finished before this one.
 	Recovered []string `json:"recovered,omitempty"`
 }
 

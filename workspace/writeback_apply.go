@@ -182,8 +182,7 @@ func (t *target) steps() []applytree.Step {
 	return steps
 }
 
-// touchFolders gives a new time to the folders in which something was made or removed, as the system would have
-// done. It is best effort.
+// touchFolders sets the time of folders in which something was made or removed, as the system would. It is best effort.
 func (t *target) touchFolders(now time.Time) {
 	touched := map[string]bool{}
 	for rel, step := range t.plan {
@@ -197,8 +196,7 @@ func (t *target) touchFolders(now time.Time) {
 	}
 }
 
-// contentWriter writes the content of a file of the workspace, with its holes and, where the system can,
-// with the same blocks.
+// contentWriter writes the content of a file of the workspace, with its holes and, if possible, the same blocks.
 func (p *writeBackPlan) contentWriter(f *File) func(dst *os.File) error {
 	return func(dst *os.File) error {
 		h, err := parseHash(f.Hash)

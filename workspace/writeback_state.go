@@ -178,8 +178,7 @@ func recoverRun(folder string, dirs []string, dryRun bool) ([]string, error) {
 	return r.dirs, r.end()
 }
 
-// A writeBackRun is one write-back on the disk: all of it counts, or nothing, and what decides is whether
-// the file "committed" is there.
+// A writeBackRun is one write-back on the disk. It counts as a whole if the file "committed" is there, and else not at all.
 type writeBackRun struct {
 	folder string
 	dirs   []string

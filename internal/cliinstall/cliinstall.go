@@ -141,8 +141,7 @@ func (d layout) install(ctx context.Context) (Install, error) {
 	return in, nil
 }
 
-// replace replaces the install by the directory next. MkdirTemp made it private; the
-// programs in it are for every user who may read the project.
+// replace replaces the install by next. MkdirTemp made it private; it is for every user who may read the project.
 func (d layout) replace(next string) error {
 	if err := os.Chmod(next, 0o755); err != nil {
 		return err

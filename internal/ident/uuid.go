@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package ident makes and recognises identifiers: the UUIDs of sessions and messages, and the names of tools, also
-// those of earlier versions.
+// Package ident makes and recognises UUIDs of sessions and messages, and names of tools, also of earlier versions.
 package ident
 
 import (

@@ -41,8 +41,7 @@ const (
 	randomLetters = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"
 )
 
-// Make makes an empty folder in parent, and those beside it, which only this user may enter. An empty
-// parent means [os.TempDir].
+// Make makes an empty folder in parent (empty means [os.TempDir]), and those beside it. Only this user may enter them.
 func (k Kind) Make(parent string) (*Folder, error) {
 	parent, err := resolve(parent)
 	if err != nil {
@@ -110,8 +109,7 @@ func (f *Folder) Remove() error {
 	return f.removed
 }
 
-// Keep gives the folder up: no sweep removes it or those beside it any more. It can still be removed. All calls
-// return the same error.
+// Keep gives the folder up: no sweep removes it or those beside it. Remove still works. All calls return the same error.
 func (f *Folder) Keep() error {
 	f.unmark.Do(func() {
 		if f.notKept = f.mark.disown(); f.notKept == nil {

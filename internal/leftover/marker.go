@@ -73,8 +73,7 @@ func (m *marker) disown() error {
 	return err
 }
 
-// abandonedMarker is the marker if its program is gone, and nil otherwise. It is locked, so that no
-// other sweeper works on the same folder.
+// abandonedMarker is nil unless the program is gone. It is locked, so that no other sweeper works on the same folder.
 func (k Kind) abandonedMarker(root *os.Root, name string) *marker {
 	info, err := root.Lstat(name)
 	if err != nil || !info.Mode().IsRegular() || !OwnFile(info) {

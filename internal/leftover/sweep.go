@@ -63,8 +63,7 @@ func (k Kind) marked(root *os.Root) (folders []string, err error) {
 	return folders, err
 }
 
-// sweep removes a folder whose program is gone, what is beside it, and at last its marker. It reports
-// whether there was any but the marker.
+// sweep removes a folder whose program is gone, what is beside it and last its marker. found means more than a marker.
 func (k Kind) sweep(root *os.Root, name string) (found bool, err error) {
 	abandoned := k.abandonedMarker(root, name+markerSuffix)
 	if abandoned == nil {

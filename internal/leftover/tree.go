@@ -28,8 +28,7 @@ func RemoveTree(root *os.Root, name string) error {
 	return err
 }
 
-// maxDepth is how deep a tree may be before it is taken apart: removing holds a file open for each
-// level, of which a process has only so many.
+// maxDepth is how deep a tree may be before it is taken apart: removal holds an open file for each level, which are limited.
 const maxDepth = 32
 
 // openFolders gives the owner every right in a folder and all folders below it, and moves up those that are too deep.

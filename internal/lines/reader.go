@@ -55,8 +55,7 @@ func NewReader(src io.Reader, limit int) *Reader {
 // Number returns the number, from 1, of the line that [Reader.Next] returned or refused last.
 func (r *Reader) Number() int { return r.number }
 
-// Last reports whether the line that [Reader.Next] returned last was cut off by the end of the
-// stream instead of ended by LF.
+// Last reports whether the end of the stream, and not LF, ended the line that [Reader.Next] returned last.
 func (r *Reader) Last() bool { return r.last }
 
 // Next returns the next line without its line end. It returns io.EOF at the end of the stream, a

@@ -14,8 +14,7 @@ import (
 	"github.com/drover-agents/drover/advice"
 )
 
-// A Matcher leaves paths out: those that a glob excludes and, if there are globs to include, those that none means.
-// Nil leaves out none.
+// A Matcher leaves out excluded paths and, if there are globs to include, paths that match none. Nil leaves out none.
 type Matcher struct{ include, exclude []pattern }
 
 // A pattern that was written with a slash at its end is for folders, and for all that is in them.

@@ -95,8 +95,7 @@ func (n *sortedNode[K, V]) with(fresh *sortedNode[K, V]) *sortedNode[K, V] {
 	return n.over(n.left, n.right.with(fresh))
 }
 
-// split returns what is before a key and what is after it. The key itself is not there: it would have
-// been met before a lower rank.
+// split returns what is before and after a key. The key is not there: it would have been met before a lower rank.
 func (n *sortedNode[K, V]) split(key K) (before, after *sortedNode[K, V]) {
 	if n == nil {
 		return nil, nil

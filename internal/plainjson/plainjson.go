@@ -29,8 +29,7 @@ import (
 	"unicode/utf8"
 )
 
-// Marshal is [json.Marshal] without the escapes for HTML: <, > and & stay as they are, so that what
-// was read goes back byte for byte.
+// Marshal is [json.Marshal] without HTML escapes: <, > and & stay, so that what was read goes back byte for byte.
 func Marshal(v any) (json.RawMessage, error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)

@@ -86,8 +86,7 @@ func (s *Scanner) decodeLarge(scratch []byte) (text, grown []byte, ok bool) {
 	return scratch, scratch, true
 }
 
-// decodeEscaped decodes the string that begins at start and has its first backslash at i, in one
-// pass instead of looking for its end first.
+// decodeEscaped decodes the string that begins at start and has its first backslash at i, in one pass.
 func (s *Scanner) decodeEscaped(scratch []byte, start, i int) (text, grown []byte, ok bool) {
 	scratch = slices.Grow(scratch[:0], len(s.data)-start+8)
 	text, end := unescapeString(scratch[:cap(scratch)], s.data, start, i)

@@ -35,8 +35,7 @@ type namespace struct {
 	pidfd int // of init; stays valid when the pid is used again
 }
 
-// namespaceArgs are bubblewrap's own arguments. The file system stays the host's, devices
-// included; only pids and /proc are new.
+// namespaceArgs are bubblewrap's arguments. Files and devices stay the host's; only pids and /proc are new.
 func namespaceArgs(dir string) []string {
 	return []string{
 		"--dev-bind", "/", "/", "--unshare-pid", "--proc", "/proc",
@@ -65,8 +64,7 @@ type Bubblewrap struct {
 	// change what belongs to the thread, such as its mount namespace: the thread is never the first
 	// one of the process and is used for nothing else.
 	Prepare func() error
-	// Confine, if not nil, gets the pids of bubblewrap and of the namespace's init before the
-	// program may run. An error ends the start.
+	// Confine, if not nil, gets the pids of bubblewrap and of init before the program runs. An error ends the start.
 	Confine func(pids []int) error
 }
 
@@ -80,8 +78,7 @@ func startInNamespace(ctx context.Context, s Spec, bwrap string) (*Process, erro
 	})
 }
 
-// StartBubblewrap starts b. The context covers the start only. All that this package promises of a
-// program in a PID namespace holds.
+// StartBubblewrap starts b, with all promises for a PID namespace. The context covers the start only.
 func StartBubblewrap(ctx context.Context, b Bubblewrap) (*Process, error) {
 	args := append(slices.Clone(b.Args), "--info-fd", "3", "--block-fd", "4", "--")
 	s := Spec{Dir: b.Dir, Env: b.Env, Credential: b.Credential}

@@ -32,8 +32,7 @@ type Spec struct {
 	NoPIDNamespace bool
 	// BwrapPath is the bubblewrap to use. Empty means the one on this process's PATH, if any.
 	BwrapPath string
-	// Files are further descriptors of the program, numbered from 3. They remain the caller's, and
-	// need NoPIDNamespace. Windows has none.
+	// Files are further descriptors, numbered from 3. They remain the caller's, and need NoPIDNamespace. Not on Windows.
 	Files []*os.File
 }
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package safelog protects a program from the log handler that its user gave it: a handler that panics
-// loses its record, and nothing else.
+// Package safelog protects a program from its user's log handler: a handler that panics loses only its record.
 package safelog
 
 import (

@@ -81,8 +81,7 @@ func (f *File) readIn(root *os.Root) (all entries, data []byte, err error) {
 	return all, data, err
 }
 
-// edit changes the content under the lock. Nothing is written if the outcome could not be resolved
-// or is what the file has already.
+// edit changes the content under the lock. It writes nothing if the result cannot be resolved, or equals the file.
 func (f *File) edit(ctx context.Context, change func(entries) error) error {
 	return f.locked(ctx, func(root *os.Root) error {
 		all, old, err := f.readIn(root)
@@ -103,8 +102,7 @@ func (f *File) edit(ctx context.Context, change func(entries) error) error {
 	})
 }
 
-// locked runs a function while it holds the lock of the store. The lock file is never removed: another
-// process may be waiting for it.
+// locked runs a function under the lock of the store. The lock file stays: another process may be waiting for it.
 func (f *File) locked(ctx context.Context, do func(*os.Root) error) error {
 	if err := os.MkdirAll(f.dir, 0o755); err != nil {
 		return f.failed(err)

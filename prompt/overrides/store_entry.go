@@ -15,8 +15,7 @@ import (
 	"github.com/drover-agents/drover/prompt"
 )
 
-// An entryKey names the part that an entry of a file replaces: a part of a section or of a tool, as long as it
-// has this hash.
+// An entryKey names what an entry replaces: a part of a section or of a tool, as long as it has this hash.
 type entryKey struct {
 	Section, Tool, Target, Hash string
 }

@@ -15,8 +15,7 @@ import (
 	"github.com/drover-agents/drover/tool"
 )
 
-// lines is a text that is written as a list of its lines where it has several, so that people can
-// edit and compare it. It is read in both forms.
+// lines is a text. Several lines are written as a list, so that people can edit and compare it. Both forms are read.
 type lines string
 
 // MarshalJSON writes a string or a list.

@@ -111,8 +111,7 @@ func (f dirFile) Seek(off int64, whence int) (int64, error) { return f.file.Seek
 func (f dirFile) ReadDir(n int) ([]fs.DirEntry, error)      { return f.file.ReadDir(n) }
 func (f dirFile) Close() error                              { return f.file.Close() }
 
-// openFile opens a file for reading. Pipes and devices are not opened at all; one that replaces a file at this very
-// moment does not block.
+// openFile opens a file for reading, never a pipe or a device; one that replaces a file at this moment does not block.
 func (d *dirStore) openFile(local string) (*os.File, error) {
 	if info, err := d.root.Stat(local); err != nil {
 		return nil, err
@@ -167,8 +166,7 @@ func (d *dirStore) write(name string, data []byte, old fs.FileInfo, opts WriteOp
 	return err
 }
 
-// giveName gives a written file its name. With createOnly it fails if the name was taken meanwhile, where the file
-// system has hard links.
+// giveName names a written file. With createOnly a name taken meanwhile is an error, if the file system has hard links.
 func giveName(folder *os.Root, temp, base string, createOnly bool) error {
 	if createOnly {
 		if err := folder.Link(temp, base); err == nil {

@@ -46,8 +46,7 @@ func (m *MemFS) Symlink(target, name string) error {
 	})
 }
 
-// A memNode is a file, a folder or a link. Its content is replaced, never changed: the reader of an
-// open file continues with the old content.
+// A memNode is a file, a folder or a link. Its content is replaced, never changed: open readers keep the old one.
 type memNode struct {
 	mode    fs.FileMode
 	modTime time.Time

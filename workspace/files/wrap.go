@@ -87,8 +87,7 @@ func (r *Recorder) keep(names []string, err error) error {
 	return err
 }
 
-// isRefused reports an error that comes before any change. An error of the system is not one: it may have allowed
-// something before that.
+// isRefused reports an error that comes before any change. After an error of the system, something may have changed.
 func isRefused(err error) bool {
 	_, ours := errors.AsType[*refusal](err)
 	return ours || errors.Is(err, workspace.ErrSecurity) || errors.Is(err, ErrLimit) ||

@@ -108,8 +108,7 @@ func (r *run) chooseScratch() error {
 	return r.scratch.Mkdir(r.stage(""), 0o700)
 }
 
-// reachable reports whether entries can be renamed from one root into the other. The kernel answers that
-// before it looks whether they exist.
+// reachable reports whether one root allows renames into the other. The kernel checks that before it looks for entries.
 func reachable(work, root *filetree.Root, top filetree.Entry) bool {
 	w, err := work.Lstat(".")
 	if err != nil || w.Stamp.Dev != top.Stamp.Dev {

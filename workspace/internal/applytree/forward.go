@@ -147,8 +147,7 @@ func (r *run) moveAside(p string) error {
 	return r.root.MoveNew(p, r.scratch, r.aside(p))
 }
 
-// inspect searches a folder that was put aside for entries that the plan did not expect. No process can add any by
-// its old path now.
+// inspect finds entries that the plan did not expect in a folder put aside. By its old path none can be added now.
 func (r *run) inspect(o *op) error {
 	if !o.Displace || !isKind(o.Now, filetree.Dir) {
 		return nil
@@ -275,8 +274,7 @@ func (r *run) setMeta(o *op) error {
 	return nil
 }
 
-// stillOurs reports whether an entry has the content that it had, though we, under another of its names or
-// before a crash, may have set its time.
+// stillOurs reports whether the content is unchanged. We may have set its time, under another name or before a crash.
 func (r *run) stillOurs(o *op, now *filetree.Entry) bool {
 	if !r.again && !r.back && o.Now.Stamp.Links == 1 && now.Stamp.Links == 1 {
 		return untouched(o.Now, now)

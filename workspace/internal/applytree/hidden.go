@@ -35,8 +35,7 @@ func (r *run) leaveTree(s state) error {
 	return r.root.SetMeta(at(top, "."))
 }
 
-// carryAside copies the entries aside in the tree's file system to the work folder, under another name until they
-// are complete.
+// carryAside copies the entries aside from the tree's file system to the work folder, under another name until complete.
 func (r *run) carryAside() error {
 	there, err := r.work.ReadDir(r.j.Aside)
 	if err != nil && !filetree.Absent(err) || len(there) > 0 {

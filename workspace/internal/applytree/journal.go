@@ -16,8 +16,7 @@ import (
 	"github.com/drover-agents/drover/workspace/internal/filetree"
 )
 
-// A state is the name of the journal's file. To rename it is to go on to the next state: that is atomic
-// and needs no room on the disk.
+// A state is the name of the journal's file. The next state is a rename: atomic, and without need of disk space.
 type state string
 
 const (

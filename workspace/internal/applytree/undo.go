@@ -25,8 +25,7 @@ func (r *run) takeBack(cause error) (Result, error) {
 	return r.result(), cause
 }
 
-// undo brings back what was there before. It looks at each path to see how far things went, so that it
-// may be killed and called again.
+// undo brings back what was there before. It checks how far each path went, so that it may be killed and called again.
 func (r *run) undo() error {
 	r.back, r.again = true, true
 	var errs []error

@@ -40,8 +40,7 @@ func (c *copying) copyContent(ctx context.Context, dst, src *os.File, e filetree
 	return copyData(ctx, dst, src, e.Size)
 }
 
-// isSparse reports whether a file has less on disk than its size. The holes of a file with a few blocks are not
-// worth the effort.
+// isSparse reports whether a file takes less disk than its size. The holes of a file of a few blocks do not count.
 func isSparse(f *os.File, size int64) bool {
 	const block, few = 4096, 4 * 4096
 	if size <= few {
@@ -140,8 +139,7 @@ func copyPiece(dst, src *os.File, at, n int64) (int64, error) {
 	return io.Copy(io.NewOffsetWriter(dst, at), io.NewSectionReader(src, at, n))
 }
 
-// finishFile gives the copy the permissions and the time of the file. It has them by its handle, which
-// costs less than by its path.
+// finishFile gives the copy the permissions and the time of the file, by its handle: that costs less than by its path.
 func (c *copying) finishFile(dst *os.File, it *item) error {
 	if err := dst.Chmod(it.entry.Perm.Perm()); err != nil {
 		return err

@@ -214,8 +214,7 @@ func (c *copying) joinNames(ctx context.Context) error {
 	return nil
 }
 
-// finishFolders comes last, because everything that is put into a folder changes its time, and deepest
-// first, because a folder may allow nothing.
+// finishFolders comes last, because entries change the time of a folder, and deepest first: a folder may allow nothing.
 func (c *copying) finishFolders() error {
 	for _, it := range slices.Backward(c.plan.items) {
 		if it.entry.Kind == filetree.Dir {

@@ -15,8 +15,7 @@ import (
 	"github.com/drover-agents/drover/workspace/internal/filetree"
 )
 
-// maxFollowed bounds the links to folders that are followed. Few folders with links to each other can make
-// more copies than there is room for.
+// maxFollowed bounds the followed links to folders: a few that link to each other can make more copies than fit.
 const maxFollowed = 10_000
 
 // follow replaces a link by its target. above are the folders in which it was found, the nearest last: a link that

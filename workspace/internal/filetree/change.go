@@ -89,8 +89,7 @@ func (r *Root) Mkfifo(path string, perm fs.FileMode) error {
 // Rename moves an entry, and replaces what is there unless that is a folder with something in it.
 func (r *Root) Rename(old, path string) error { return r.MoveTo(old, r, path) }
 
-// MoveTo moves an entry into another root, and replaces what is there as [Root.Rename] does. Across file
-// systems it fails with syscall.EXDEV.
+// MoveTo is [Root.Rename] into another root. Across file systems it fails with syscall.EXDEV.
 func (r *Root) MoveTo(path string, to *Root, newPath string) error {
 	return r.move(path, to, newPath, true)
 }
@@ -109,8 +108,7 @@ func (r *Root) move(path string, to *Root, newPath string, replace bool) error {
 // Remove removes a file, a link or an empty folder.
 func (r *Root) Remove(path string) error { return below("remove", path, r.remove) }
 
-// RemoveAll removes an entry and everything below it, also from folders that allow nothing. If nothing is
-// there, that is fine.
+// RemoveAll removes an entry, if it exists, and everything below it, also from folders that allow nothing.
 func (r *Root) RemoveAll(path string) error { return below("remove", path, r.removeAll) }
 
 // SetMeta gives the entry at e.Path the permissions, owner, extended attributes and times of e, as far as they differ. The

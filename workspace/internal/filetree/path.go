@@ -60,8 +60,7 @@ func join(dir, name string) string {
 	return dir + "/" + name
 }
 
-// ComparePaths orders paths by their elements from the top down: what is in a folder comes right after it, before
-// "folder.go".
+// ComparePaths orders paths by their elements: what is in a folder comes right after it, before "folder.go".
 func ComparePaths(a, b string) int {
 	for i := range min(len(a), len(b)) {
 		switch x, y := a[i], b[i]; {

@@ -31,8 +31,7 @@ func Open(dir string) (*Root, error) {
 	return r, nil
 }
 
-// OpenStrict opens a folder in which no permission is ever widened, not even for a moment: what this user
-// may not read is not read.
+// OpenStrict opens a folder without ever widening a permission: what this user may not read is not read.
 func OpenStrict(dir string) (*Root, error) {
 	r, err := Open(dir)
 	if err == nil {
@@ -67,8 +66,7 @@ func (r *Root) ReadDir(dir string) ([]Entry, error) {
 	return entries, failed("readdir", dir, err)
 }
 
-// OpenFile opens a regular file for reading, and looks at what was opened. Anything else is refused with
-// [ErrNotFile], and nothing blocks.
+// OpenFile opens a regular file and looks at what was opened. All else is refused with [ErrNotFile], and nothing blocks.
 func (r *Root) OpenFile(path string) (*os.File, Entry, error) {
 	clean, err := Clean(path)
 	if err != nil {

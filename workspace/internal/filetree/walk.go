@@ -13,8 +13,7 @@ type WalkOptions struct {
 	From string
 	// NoXattrs leaves the extended attributes out, which cost a system call for each entry.
 	NoXattrs bool
-	// Exchanges reports a folder in the error that has become a link or a file meanwhile. Otherwise it
-	// counts as one that disappeared.
+	// Exchanges makes a folder that became a link or a file an error. Otherwise it counts as one that disappeared.
 	Exchanges bool
 }
 

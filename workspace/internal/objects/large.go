@@ -49,8 +49,7 @@ func (c *claim) settle(n int64) {
 	c.size = n
 }
 
-// putLarge keeps a content in a file of its own. It is written while it is read, and removed again if it
-// turns out to be there already.
+// putLarge keeps a content in a file of its own. It is written while it is read, and removed if it is there already.
 func (s *Store) putLarge(ctx context.Context, src io.ReaderAt) (Hash, int64, error) {
 	room := &claim{s: s}
 	size, data := extent(src)

@@ -11,8 +11,7 @@ import (
 type pack struct {
 	file *os.File
 	name string
-	// reading is held by readers, so that what they read is not cut off. It is taken after Store.mu, and
-	// nothing is taken while it is held.
+	// reading is held by readers, so that what they read is not cut off. It is taken after Store.mu, as the last lock.
 	reading sync.RWMutex
 
 	objects []*object // in the order of their offsets, also dead ones; guarded by Store.appending
@@ -20,8 +19,7 @@ type pack struct {
 	end, live int64
 }
 
-// halfDead reports whether rewriting the pack is worth it. Each byte that is copied was paid for by a
-// dead one. It needs Store.mu.
+// halfDead reports whether rewriting the pack frees at least as much as it copies, and enough. It needs Store.mu.
 func (s *Store) halfDead(p *pack) bool {
 	dead := p.end - p.live
 	return p.live == 0 || dead >= p.live && dead >= s.packSize/64

@@ -8,8 +8,7 @@ import (
 	"slices"
 )
 
-// rewriteHalfDead reclaims the room of dead contents of a pack. If it fails, it is tried again when the next content
-// of the pack dies.
+// rewriteHalfDead reclaims the room of dead contents of a pack. A failure is retried when its next content dies.
 func (s *Store) rewriteHalfDead(p *pack) {
 	s.appending.Lock()
 	defer s.appending.Unlock()

@@ -97,8 +97,7 @@ func (s *Store) hold(h Hash) bool {
 	return o != nil
 }
 
-// Retain adds a reference to a content, which must be kept: anything else is a mistake of the caller, and
-// panics. After Close it does nothing.
+// Retain adds a reference to a content. It panics if the content is not kept. After Close it does nothing.
 func (s *Store) Retain(h Hash) {
 	if h != empty && !s.hold(h) && !s.isClosed() {
 		panic("objects: Retain of a content that is not kept")
@@ -188,8 +187,7 @@ func (s *Store) isClosed() bool {
 	return s.closed
 }
 
-// Close closes the files of the store, and removes none: the folder is the caller's. Readers of large
-// contents that are open go on.
+// Close closes the files of the store and leaves the folder, which is the caller's. Open readers of large contents go on.
 func (s *Store) Close() error {
 	s.puts.Lock()
 	defer s.puts.Unlock()

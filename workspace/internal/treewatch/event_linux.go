@@ -135,8 +135,7 @@ func (w *Watcher) hearFile(in *watch, e event) {
 	}
 }
 
-// named adds a hint for a name in a folder, and returns the path. It makes a new string only for a path
-// that has no hint yet.
+// named adds a hint for a name in a folder, and returns the path. Only a path without a hint needs a new string.
 func (w *Watcher) named(in *watch, e event, hint Hint) string {
 	w.pathBuf = w.pathBuf[:0]
 	if in.path != "." {

@@ -29,8 +29,7 @@ func checkComplete(fd int) error {
 	return fmt.Errorf("%w: a file system of type %#x may change unseen", ErrUnsupported, uint32(st.Type))
 }
 
-// A mountTable is the list of all mounts that this process sees. Watchers get no event if something is mounted over
-// a file or folder.
+// A mountTable lists all mounts that this process sees. Watchers get no event if something is mounted over a path.
 type mountTable struct{ file *os.File }
 
 func openMountTable() (*mountTable, error) {
