@@ -8,7 +8,6 @@ import (
 	"time"
 )
 
-// count records what the answer has reported since the last time.
 func (c *call) count() {
 	if !c.route.Metered {
 		return
@@ -40,7 +39,6 @@ func (c *call) settle(now Reading) {
 	c.run.record(more.guardUsage())
 }
 
-// report records the rest and emits the event of the call.
 func (c *call) report() {
 	var last Reading
 	if c.meter != nil {

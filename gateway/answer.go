@@ -11,19 +11,16 @@ import (
 	"time"
 )
 
-// lastWords is how long an answer may take to come to the end of an event, or to its own end once the
-// model has reported it, when the run is over.
+// lastWords is how long an answer may take, when the run is over, to end an event, or itself if the model reported its end.
 const lastWords = time.Second
 
 // slowReader is how long an agent may take to read the end of its answer when the run is over.
 const slowReader = 5 * time.Second
 
-// stuckReader is how long an agent may take to read a piece of its answer: as long as it does not, the
-// call has a slot that other runs wait for.
+// stuckReader is how long an agent may take to read a piece of its answer: the call keeps a slot that other runs wait for.
 const stuckReader = 20 * time.Second
 
-// readOnTime and readOnBytes bound how long, and how far, an answer is read after its agent has gone: only
-// its end reports its cost.
+// readOnTime and readOnBytes bound the reading of an answer after its agent has gone: only its end reports its cost.
 const (
 	readOnTime  = 10 * time.Second
 	readOnBytes = 8 << 20
@@ -66,8 +63,7 @@ func (c *call) pass(resp *http.Response) (broken bool) {
 	}
 }
 
-// finalStatus reports whether a status can be the one of an answer. Others would be a panic, or no answer
-// to HTTP.
+// finalStatus reports whether a status can be the one of an answer. Others would be a panic, or no answer to HTTP.
 func finalStatus(status int) bool { return status >= 200 && status <= 999 }
 
 // statusFor reports a refused credential, which is the gateway's, as 403 so that the agent does not retry.
@@ -93,8 +89,7 @@ func (c *call) open(resp *http.Response) {
 	_ = c.out.Flush() // the head is news, too
 }
 
-// forward meters and passes on what came, up to where the answer is cut if the run is over. It
-// reports whether the answer goes on.
+// forward meters and passes on p, up to the cut if the run is over. It reports whether the answer goes on.
 func (c *call) forward(p []byte) bool {
 	c.mu.Lock()
 	wasClean, wasFinished := c.clean, c.meter.Reading().Finished
@@ -197,7 +192,6 @@ func (c *call) goOn(finished bool) bool {
 	return c.readOn <= readOnBytes
 }
 
-// ended finds why the answer ended, and reports whether it broke off.
 func (c *call) ended(err error) (broken bool) {
 	if errors.Is(err, io.EOF) {
 		return c.unread
@@ -225,14 +219,12 @@ func (c *call) ended(err error) (broken bool) {
 	return false
 }
 
-// sayStopped ends a stream with the reason.
 func (c *call) sayStopped(err error) {
 	c.problem = problemStopped
 	c.write(c.stream.ErrorEvent(http.StatusPaymentRequired, firstLine(err)))
 }
 
-// cut ends the answer because the run is over: at once if no event is incomplete, otherwise
-// when [call.forward] finds a boundary, or after a moment.
+// cut ends the answer because the run is over: at once between events, else at a boundary in [call.forward], or soon after.
 func (c *call) cut() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

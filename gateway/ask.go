@@ -16,7 +16,6 @@ type Ask struct {
 	Tools int
 }
 
-// inspect has the owner of the run look at a call before it goes out.
 func (c *call) inspect() error {
 	if c.run.o.Inspect == nil || !c.route.Metered {
 		return nil

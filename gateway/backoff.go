@@ -9,7 +9,6 @@ import (
 	"time"
 )
 
-// isBusy reports whether a status means that the upstream has too much to do.
 func (w *Wire) isBusy(status int) bool {
 	return status == http.StatusTooManyRequests || w.Overloaded != 0 && status == w.Overloaded
 }
@@ -38,7 +37,6 @@ func backOff(h http.Header, attempt int) time.Duration {
 	return max(minBackOff, most/2+rand.N(most/2+1))
 }
 
-// retryAfter reads what the upstream asks for.
 func retryAfter(h http.Header, now time.Time) (time.Duration, bool) {
 	if ms, err := strconv.ParseFloat(h.Get("Retry-After-Ms"), 64); err == nil && ms >= 0 {
 		return asDuration(ms, time.Millisecond), true

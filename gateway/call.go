@@ -53,7 +53,6 @@ type call struct {
 	answer
 }
 
-// serve answers a request that the run takes.
 func (r *Run) serve(w http.ResponseWriter, req *http.Request) {
 	if r.wire.Hello != nil {
 		if reply := r.wire.Hello(req.Method, req.URL.Path); reply != nil {
@@ -84,7 +83,6 @@ func (r *Run) serve(w http.ResponseWriter, req *http.Request) {
 	c.do()
 }
 
-// admit decides whether a request may go on.
 func (r *Run) admit(w http.ResponseWriter, req *http.Request, up *upload) (*call, *refusal) {
 	path, ok := r.wire.Authorize(req, r.isToken)
 	if !ok {
@@ -129,8 +127,7 @@ func bodyRefusal(path string, err error) *refusal {
 	return &refusal{path: path, status: http.StatusBadRequest, reason: textIncomplete}
 }
 
-// examine reads the body of the call, and compares the model with those that may be
-// asked for.
+// examine reads the body of the call, and compares the model with those that may be asked for.
 func (c *call) examine() *refusal {
 	if c.method == http.MethodGet && !c.route.Metered {
 		return nil // a question about the models, without a body
@@ -162,7 +159,6 @@ func (c *call) examine() *refusal {
 	return nil
 }
 
-// do sends the call and passes the answer on.
 func (c *call) do() {
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(c.client))
 	defer cancel(nil)
@@ -194,10 +190,8 @@ func (c *call) do() {
 	}
 }
 
-// errAgentGone is why a call does not go out whose agent has gone.
 var errAgentGone = errors.New("gateway: " + problemGone)
 
-// errCut is why a call ends whose run is over.
 var errCut = errors.New("gateway: the run is over")
 
 // send waits for its turn and asks the upstream, again if that is overloaded. It has a slot of the lane then.
@@ -284,8 +278,7 @@ const (
 	problemStopped = "the run was stopped"
 )
 
-// failed answers a call that has no answer. It reports whether the call just breaks off: what is not
-// answered at all would look like an empty success.
+// failed answers a call that has no answer. It reports whether the call breaks off: silence would look like empty success.
 func (c *call) failed(err error) (broken bool) {
 	if stopped := c.run.Stopped(); stopped != nil {
 		c.problem = problemStopped

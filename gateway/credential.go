@@ -69,7 +69,6 @@ const (
 	helperKeeps   = 5 * time.Minute
 )
 
-// isZero reports whether there is no credential.
 func (c Credential) isZero() bool { return c.secret == "" && c.helper == nil }
 
 // String returns the kind of the credential, without its secret.
@@ -92,7 +91,6 @@ func (c Credential) LogValue() slog.Value { return slog.StringValue(c.String()) 
 // MarshalText is String: a credential cannot be written down.
 func (c Credential) MarshalText() ([]byte, error) { return []byte(c.String()), nil }
 
-// apply puts the credential on a request.
 func (c Credential) apply(ctx context.Context, h http.Header) error {
 	switch {
 	case c.helper != nil:
@@ -132,7 +130,6 @@ func addToList(h http.Header, name, word string) {
 	h.Set(name, all+word)
 }
 
-// A keyHelper keeps the key of a helper for a while.
 type keyHelper struct {
 	get func(ctx context.Context) (string, error)
 

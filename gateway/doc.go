@@ -19,10 +19,9 @@
 // proxies add do not pass, in either direction. A status of
 // 401, with which the upstream refuses the credential, is reported as 403 so that the agent does not retry.
 //
-// Answers pass as they come, each piece at once. When the agent goes, or does not read for twenty seconds, the
-// gateway reads on for ten seconds to learn what the answer cost, and then ends the call upstream. An
-// answer that breaks off upstream breaks off for the agent too. The credential does not come back with an answer
-// that repeats the request.
+// Answers pass as they come, each piece at once. When the agent goes, or does not read for twenty seconds, the gateway
+// reads on for ten seconds to learn what the answer cost, and then ends the call upstream. An answer that breaks off
+// upstream breaks off for the agent too. The credential does not come back with an answer that repeats the request.
 //
 // # Counting
 //
@@ -45,11 +44,10 @@
 //   - an answer whose end the model has already reported comes to its end: it is complete and paid;
 //   - [Run.Stopped] returns the reason, and a [Limit] is emitted once.
 //
-// The number of requests is exact: of all runs that share a tracker, never more than MaxRequests go
-// out, and the last is not cut. For tokens and dollars the bound is what was in flight: when a report
-// reaches the limit, only the calls that are under way at that moment, at most [Options.MaxInFlight]
-// for each upstream, can still report, each at most its own answer. So what is counted stays below the
-// limit plus one answer for each call in flight.
+// The number of requests is exact: of all runs that share a tracker, never more than MaxRequests go out, and the last is
+// not cut. For tokens and dollars the bound is what was in flight: when a report reaches the limit, only the calls that are
+// under way at that moment, at most [Options.MaxInFlight] for each upstream, can still report, each at most its own answer.
+// So what is counted stays below the limit plus one answer for each call in flight.
 //
 // The CLI ends its turn with status 402 at once. After an error in a stream it tries once more without
 // streaming, which is answered with 402, unless CLAUDE_CODE_DISABLE_NONSTREAMING_FALLBACK is set.

@@ -46,7 +46,6 @@ func checkBase(base *url.URL) error {
 	return nil
 }
 
-// An endpoint speaks HTTP with one address.
 type endpoint struct {
 	name       string
 	wire       *Wire
@@ -74,8 +73,7 @@ func (e *endpoint) Name() string          { return e.name }
 func (e *endpoint) Wire() *Wire           { return e.wire }
 func (e *endpoint) CloseIdleConnections() { e.transport.CloseIdleConnections() }
 
-// RoundTrip sends the request with the address and the credential. A key of a helper that is refused
-// is asked for once more.
+// RoundTrip sends the request with the address and the credential. A refused key of a helper is asked for once more.
 func (e *endpoint) RoundTrip(req *http.Request) (*http.Response, error) {
 	out, err := e.dress(req)
 	if err != nil {

@@ -4,8 +4,7 @@ package gateway
 
 import "time"
 
-// The cost of an incomplete answer is estimated, rather high than low: an agent can end
-// its answers wherever it likes.
+// The cost of an incomplete answer is estimated, rather high than low: an agent can end its answers wherever it likes.
 const (
 	inputBytes  = 4 // of a request for one token
 	outputBytes = 3 // of an answer for one token
@@ -17,11 +16,9 @@ const (
 	unsaidMaxTokens = 32_000
 )
 
-// tokensIn is how many tokens so many bytes may be.
 func tokensIn(size, perToken int) int64 { return int64(max(0, size)+perToken-1) / int64(perToken) }
 
-// estimate raises what an answer has reported to what it may have cost. It reports whether that changed
-// anything.
+// estimate raises what an answer has reported to what it may have cost. It reports whether that changed anything.
 func (c *call) estimate(r *Reading) bool {
 	before := r.Tokens
 	if !r.Metered {
@@ -50,7 +47,6 @@ func (c *call) estimateInput() Tokens {
 	return c.run.wire.Input(c.body, n)
 }
 
-// streams reports whether the answer comes while it is written.
 func (c *call) streams() bool {
 	if c.meter == nil {
 		return c.streamed

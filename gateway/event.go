@@ -73,8 +73,7 @@ func (Refused) EventKind() event.Kind { return KindRefused }
 
 // A Limit is emitted once, when the run is ended by a limit or by [Run.Stop].
 type Limit struct {
-	// Limit is the field of [guard.Budget] that is reached, Deadline for the time; empty if the run
-	// was stopped for another reason.
+	// Limit is the field of [guard.Budget] that is reached, Deadline for the time; empty if another reason ended the run.
 	Limit string `json:"limit,omitempty"`
 	// Consumed and Max are as in [guard.BudgetError].
 	Consumed float64 `json:"consumed,omitzero"`

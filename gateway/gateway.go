@@ -23,8 +23,7 @@ type Options struct {
 	Logger *slog.Logger
 	// MaxInFlight is how many calls to upstreams of one name run at once. Zero means 16.
 	MaxInFlight int
-	// MaxWait is how long a call may wait in all because the upstream is overloaded.
-	// Zero means 2 minutes.
+	// MaxWait is how long a call may wait in all because the upstream is overloaded. Zero means 2 minutes.
 	MaxWait time.Duration
 	// Prices is what tokens cost, by canonical names of models. Nil means the [Wire.Prices] of each upstream.
 	Prices *Prices
@@ -58,7 +57,6 @@ func New(o *Options) *Gateway {
 	return g
 }
 
-// pricesOf is the table for runs of a wire.
 func (g *Gateway) pricesOf(w *Wire) *Prices {
 	switch {
 	case g.prices != nil:
@@ -71,8 +69,7 @@ func (g *Gateway) pricesOf(w *Wire) *Prices {
 
 var shared = sync.OnceValue(func() *Gateway { return New(nil) })
 
-// Shared is the default gateway of all runs of a program: they back off together from an overloaded
-// upstream.
+// Shared is the default gateway of all runs of a program: they back off together from an overloaded upstream.
 func Shared() *Gateway { return shared() }
 
 // RunOptions configures a [Run]. Only Upstream is required.
@@ -81,19 +78,16 @@ type RunOptions struct {
 	Upstream Upstream
 	// RunID names the run in logs.
 	RunID string
-	// Trackers are recorded into, all of them, and the first whose limit is reached ends the run: one
-	// of this run, for instance, and one that many runs share.
+	// Trackers are all recorded into; the first whose limit is reached ends the run. Runs may share a tracker.
 	Trackers []*guard.Tracker
-	// Models are the models that may be asked for, in any spelling that [Wire.CanonicalModel] brings
-	// to the same name. Nil means any.
+	// Models are the models that may be asked for, in any spelling that [Wire.CanonicalModel] knows. Nil means any.
 	Models []string
 	// Inspect sees each model call that would cost something before it goes out, from any goroutine. An
 	// error ends the run as [Run.Stop] does, and the call does not go out. Nil lets all calls pass.
 	Inspect func(Ask) error
 	// Remote is what the API may reach for the agent. Nil means anything.
 	Remote *Remote
-	// MaxTurns is how many calls the main conversation may make for one prompt. Zero means no limit. See
-	// [Run.BeginPrompt].
+	// MaxTurns is how many calls the main conversation may make for one prompt. Zero means no limit. See [Run.BeginPrompt].
 	MaxTurns int
 	// SideCallsPerTurn is how many calls there may be beside those, for each of MaxTurns: those of subagents, for
 	// compactions, to try again, and all that commands in the cell make. Zero means ten.

@@ -17,15 +17,13 @@ var dropped = []string{
 	"x-http-method", "x-http-method-override", "x-method-override",
 }
 
-// droppedPrefixes are the beginnings of names that do not pass, and credentialWords what the name of a header
-// that may carry a credential contains.
+// droppedPrefixes begin names that do not pass; credentialWords are parts of names of headers that may carry a credential.
 var (
 	droppedPrefixes = []string{"proxy-", "x-forwarded-", "x-amz-", "x-original-", "x-rewrite-"}
 	credentialWords = []string{"authorization", "api-key", "apikey", "auth-token", "access-token", "subscription-key"}
 )
 
-// fold is the name of a header as servers that make variables of them see it, which make no difference between
-// x-api-key and X_Api_Key.
+// fold is the name of a header for servers that make variables of headers: x-api-key and X_Api_Key are one.
 func fold(name string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
@@ -38,7 +36,6 @@ func fold(name string) string {
 	}, name)
 }
 
-// passed returns the headers that go on.
 func passed(h http.Header) http.Header {
 	var named []string
 	for _, line := range h["Connection"] {

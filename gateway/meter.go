@@ -5,9 +5,8 @@ package gateway
 // A Meter reads a streamed answer beside its reader, in whatever pieces it comes, and keeps what the model
 // reported so far. It never fails: an answer that it cannot read counts as zero, and [Reading.Metered] is false.
 type Meter interface {
-	// Feed reads p and returns the length of the longest beginning of p after which an answer may be
-	// cut: up to the end of an event, so that a following event is understood. It is -1 if there
-	// is no such position in p.
+	// Feed reads p and returns the length of the longest beginning of p after which an answer may be cut: up to the end of
+	// an event, so that a following event is understood. It is -1 if there is no such position in p.
 	Feed(p []byte) (boundary int)
 	// Close marks the end of the answer.
 	Close()
@@ -31,8 +30,7 @@ type Reading struct {
 	pieces int64 // an estimate of the output tokens in the pieces that came
 }
 
-// AddPiece counts a piece of an answer, of so many bytes of text, for the estimate of an answer whose end does not
-// come.
+// AddPiece counts a piece of an answer, of so many bytes of text, for the estimate of an answer whose end does not come.
 func (r *Reading) AddPiece(bytes int) { r.pieces += max(1, tokensIn(bytes, outputBytes)) }
 
 // maxTokens is more than any answer has, and little enough to be priced and added up.

@@ -25,7 +25,6 @@ type lane struct {
 	users    map[Upstream]int // open runs
 }
 
-// laneShare is what a lane knows of a run.
 type laneShare struct {
 	inFlight int
 	held     time.Time // until then this run waits
@@ -53,8 +52,7 @@ type ticket struct {
 
 func newLane(most int) *lane { return &lane{max: most, users: map[Upstream]int{}} }
 
-// acquire waits for the turn of a call, which must release the lane after it. A held run holds it
-// back for at most patience; what is left of that is returned.
+// acquire waits for the turn of a call, which must release the lane. A hold lasts at most patience; the rest is returned.
 func (l *lane) acquire(ctx context.Context, run *Run, patience time.Duration) (time.Duration, error) {
 	if err := ctx.Err(); err != nil {
 		return patience, err
@@ -83,7 +81,6 @@ func (l *lane) patienceLeft(t *ticket) time.Duration {
 	return max(time.Until(t.goBy), 0)
 }
 
-// release gives the slot of a call to the next one.
 func (l *lane) release(run *Run) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -96,8 +93,7 @@ func (l *lane) freeLocked(run *Run) {
 	run.share.inFlight--
 }
 
-// hold lets no call of a run go for d, and none of the others for a moment. It does not shorten an earlier
-// hold.
+// hold lets no call of a run go for d, and none of the others for a moment. It does not shorten an earlier hold.
 func (l *lane) hold(run *Run, d time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -144,7 +140,6 @@ func (l *lane) goesAt(run *Run, t *ticket) time.Time {
 	return later(own, shared)
 }
 
-// slots is how many calls of one run may be in flight.
 func (l *lane) slots() int {
 	n := l.max - l.max/4
 	if l.runs > 1 {
@@ -245,8 +240,7 @@ func (l *lane) wakeLocked() (wake time.Time) {
 	return wake
 }
 
-// enter and leave count the runs that use an upstream. After the last one its idle connections are
-// closed.
+// enter and leave count the runs that use an upstream. After the last one its idle connections are closed.
 func (l *lane) enter(u Upstream) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

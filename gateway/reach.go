@@ -10,7 +10,6 @@ import (
 	"syscall"
 )
 
-// unreachable describes why a call did not reach its upstream.
 func unreachable(err error) string {
 	var (
 		dns  *net.DNSError
@@ -50,7 +49,6 @@ func unsent(err error) bool {
 		errors.As(err, &cert) || errors.As(err, &head) || errors.As(err, &ours)
 }
 
-// An unsentError is why an upstream did not send a request.
 type unsentError struct{ error }
 
 func (e *unsentError) Unwrap() error { return e.error }

@@ -21,8 +21,7 @@ import (
 type RecordOptions struct {
 	// Folders are those of the recorded run; [Replay] replaces them by the present ones.
 	Folders Folders
-	// Secrets are values that must not be in the recording, whatever they look like. Known forms of keys and
-	// tokens are always removed.
+	// Secrets are values that must not be in the recording. Known forms of keys and tokens are always removed.
 	Secrets []string
 }
 
@@ -37,9 +36,8 @@ type Folders struct {
 // A Recorder is an [Upstream] that writes what passes through it to a file. Answers pass unbuffered;
 // requests are read whole before they are sent.
 //
-// A line of the file is one exchange, written when the exchange has ended, also if it was cut. No
-// header that could contain a credential is written. An exchange is masked and written beside the
-// traffic; Close waits for the last one.
+// A line of the file is one exchange, written when the exchange has ended, also if it was cut. No header that could contain
+// a credential is written. An exchange is masked and written beside the traffic; Close waits for the last one.
 type Recorder struct {
 	up      Upstream
 	mask    masker
@@ -86,8 +84,7 @@ func (r *Recorder) Region() string { return RegionOf(r.up) }
 // Wire is the wire of the recorded upstream.
 func (r *Recorder) Wire() *Wire { return r.up.Wire() }
 
-// RoundTrip sends the request to the recorded upstream. A failure to record does not disturb the
-// exchange; Close reports it.
+// RoundTrip sends the request to the recorded upstream. A failure to record does not disturb it; Close reports the failure.
 func (r *Recorder) RoundTrip(req *http.Request) (*http.Response, error) {
 	body, err := readRequest(req)
 	if err != nil {
@@ -104,9 +101,8 @@ func (r *Recorder) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// Close waits until every exchange that has ended is written, and reports the first failure to write.
-// Exchanges that end later are not recorded. A file without any exchange is removed, so that a run that
-// did not begin can be tried again.
+// Close waits until every exchange that has ended is written, and reports the first failure to write. Exchanges that end
+// later are not recorded. A file without any exchange is removed, so that a run that did not begin can be tried again.
 func (r *Recorder) Close() error {
 	r.mu.Lock()
 	if r.closed {
@@ -169,8 +165,7 @@ func readRequest(req *http.Request) ([]byte, error) {
 	return body, errors.Join(err, req.Body.Close())
 }
 
-// withBody is req with a body that can be read again. Its answer must come as it is: what is
-// compressed could not be masked.
+// withBody is req with a body that can be read again. Its answer comes uncompressed, so that it can be masked.
 func withBody(req *http.Request, body []byte) *http.Request {
 	out := req.Clone(req.Context())
 	out.Header.Set("Accept-Encoding", "identity")

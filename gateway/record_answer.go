@@ -14,9 +14,8 @@ var errTrailing = errors.New("more than one document")
 // A rewriter returns the replacement of a text, which may be JSON.
 type rewriter func(text string, isJSON bool) string
 
-// rewriteAnswer applies rewrite to the text of an answer. A model's text comes in pieces, one event
-// for each; what rewrite looks for may be spread over many of them, so it sees the pieces of a text
-// joined. Chunks in which nothing changes stay as they are.
+// rewriteAnswer applies rewrite to the text of an answer. It joins the pieces of a text, one in each event, because a match
+// may be spread over many of them. Chunks in which nothing changes stay as they are.
 func rewriteAnswer(w *Wire, contentType string, chunks []chunk, rewrite rewriter) []chunk {
 	stream := w.streamOf(contentType)
 	if stream == nil {
@@ -33,7 +32,6 @@ func rewriteAnswer(w *Wire, contentType string, chunks []chunk, rewrite rewriter
 	return out
 }
 
-// rewriteWhole rewrites an answer that is one document.
 func rewriteWhole(chunks []chunk, rewrite rewriter) []chunk {
 	var whole []byte
 	for _, c := range chunks {
@@ -46,7 +44,6 @@ func rewriteWhole(chunks []chunk, rewrite rewriter) []chunk {
 	return chunks
 }
 
-// An answerEvent is one event of a stream.
 type answerEvent struct {
 	ms   int64
 	raw  []byte
@@ -56,7 +53,6 @@ type answerEvent struct {
 
 func (e *answerEvent) set(data []byte) { e.data, e.raw = data, e.wrap(data) }
 
-// A heldPiece is a piece and the event that it came in.
 type heldPiece struct {
 	Piece
 	event *answerEvent
@@ -117,8 +113,7 @@ func rewritePieces(pieces []heldPiece, rewrite rewriter) bool {
 	return true
 }
 
-// spread deals a new text out to the pieces of an old one. What lies between the first and the last
-// change goes to the piece in which the first change is.
+// spread deals a new text out to the pieces of an old one. All from first to last change goes to the first changed piece.
 func spread(pieces []string, now string) []string {
 	was := strings.Join(pieces, "")
 	from := commonPrefix(was, now)

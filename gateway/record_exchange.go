@@ -118,8 +118,7 @@ func (c *capture) keep(p []byte) {
 	}
 }
 
-// end hands the exchange over to be written, once. An answer that did not come to its end, though
-// the upstream did not fail, was cut by its reader.
+// end hands the exchange over to be written, once. An incomplete answer without a failure was cut by its reader.
 func (c *capture) end(complete bool, failure error) {
 	c.mu.Lock()
 	was := c.ended
@@ -135,7 +134,6 @@ func (c *capture) end(complete bool, failure error) {
 	}
 }
 
-// recorded reads back what was kept.
 func (c *capture) recorded() recordedResponse {
 	c.mu.Lock()
 	defer c.mu.Unlock()

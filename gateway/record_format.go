@@ -19,9 +19,8 @@ import (
 	"github.com/drover-agents/drover/internal/plainfile"
 )
 
-// A recording is lines of JSON: a header, then one line for each exchange in the order in which they
-// ended. Fields that a reader does not know are ignored; what an older reader would get wrong raises
-// the version.
+// A recording is lines of JSON: a header, then one line for each exchange in the order in which they ended. Fields that a
+// reader does not know are ignored; what an older reader would get wrong raises the version.
 const recordingVersion = 1
 
 type recordingHeader struct {
@@ -129,7 +128,6 @@ func pickHeaders(h http.Header, lists ...[]string) map[string]string {
 	return picked
 }
 
-// droverVersion is the version of this module in the running program.
 func droverVersion() string {
 	const module = "github.com/drover-agents/drover"
 	info, ok := debug.ReadBuildInfo()

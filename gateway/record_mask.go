@@ -12,8 +12,7 @@ import (
 	"github.com/drover-agents/drover/internal/safetext"
 )
 
-// A masker takes secrets out of what is recorded, and out of requests before they are compared with
-// what was recorded.
+// A masker takes secrets out of what is recorded, and out of requests before they are compared with what was recorded.
 type masker struct {
 	*safetext.Redactor
 	wire *Wire
@@ -61,8 +60,7 @@ func (m masker) payload(p payload) payload {
 	return newPayload(m.Bytes(p.bytes()))
 }
 
-// value masks each string of a document by itself, together with the name it has: an expression
-// that reaches over the limits of strings would leave no JSON.
+// value masks each string by itself, with the name it has: an expression across strings would leave no JSON.
 func (m masker) value(v any, changed *bool) any {
 	switch v := v.(type) {
 	case string:

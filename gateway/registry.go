@@ -10,8 +10,7 @@ import (
 	"github.com/drover-agents/drover/advice"
 )
 
-// UpstreamConfig is what an upstream that registered itself is opened with. Each takes of it what it
-// needs.
+// UpstreamConfig is what an upstream that registered itself is opened with. Each takes of it what it needs.
 type UpstreamConfig struct {
 	// Region is where the models run.
 	Region string
@@ -45,8 +44,7 @@ func RegisterUpstream(name string, maker UpstreamMaker) {
 	registry.makers[name] = maker
 }
 
-// OpenUpstream opens an upstream that has registered itself. The error for one that has not names the
-// package to import.
+// OpenUpstream opens an upstream that has registered itself. The error for one that has not names the package to import.
 func OpenUpstream(ctx context.Context, name string, cfg UpstreamConfig) (Upstream, error) {
 	registry.Lock()
 	maker := registry.makers[name]

@@ -18,8 +18,7 @@ type Remote struct {
 	Host func(host string) bool
 }
 
-// A RemoteUse is something that the API would reach for. Without Tool and URL it is permitted only to runs
-// without [RunOptions.Remote].
+// A RemoteUse is what the API would reach for. Without Tool and URL it is only for runs without [RunOptions.Remote].
 type RemoteUse struct {
 	// Tool is a tool that the API runs, as [Remote.Tools] names it.
 	Tool string
@@ -31,7 +30,6 @@ type RemoteUse struct {
 	Priced bool
 }
 
-// permits reports whether a run that was given r may use u.
 func (r *Remote) permits(u RemoteUse) bool {
 	switch {
 	case u.Tool != "":
@@ -73,7 +71,6 @@ func (r *Run) checkPrice(a *Request) error {
 	return fmt.Errorf(textSurcharge, unknown[0])
 }
 
-// limitsCost reports whether a budget of the run is in dollars.
 func (r *Run) limitsCost() bool {
 	return slices.ContainsFunc(r.o.Trackers, func(t *guard.Tracker) bool { return t.Budget().MaxCostUSD != 0 })
 }
@@ -85,7 +82,6 @@ func (r *Run) affordable(model string) bool {
 	return priced || !r.limitsCost()
 }
 
-// allowed reports whether a model may be asked for.
 func (r *Run) allowed(model string) bool {
 	return r.o.Models == nil || slices.ContainsFunc(r.o.Models, func(m string) bool {
 		return r.wire.canonical(m) == r.wire.canonical(model)

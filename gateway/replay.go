@@ -16,8 +16,7 @@ import (
 
 // ReplayOptions configures [Replay]. The zero value is ready to use.
 type ReplayOptions struct {
-	// Folders are those of the present run. They replace the recorded ones, in what is
-	// compared and in what is answered.
+	// Folders are those of the present run. They replace the recorded ones, in what is compared and in what is answered.
 	Folders Folders
 	// Secrets are those that the recording was made without: see [RecordOptions].
 	Secrets []string
@@ -29,15 +28,13 @@ type ReplayOptions struct {
 
 // A Player is an [Upstream] that answers from a recording, without a network.
 //
-// A request is answered by the first exchange not yet used that was recorded for the same request,
-// so that calls of parallel agents may come in another order. Requests are the same if they differ
-// only in what is new in each run: ids of sessions, agents and tasks, the date, how long something
-// took, the version of the agent and of the system, the folders, the order in which tools ended that
-// ran at the same time, the order of tools of MCP servers, and the server of a program's tools, whose name was wink in
-// earlier versions. A recorded call of a tool of wink is one of its present name, unless the request has the old one.
+// A request is answered by the first unused exchange that was recorded for the same request, so that calls of parallel
+// agents may come in another order. Requests are the same if they differ only in what is new in each run: ids of sessions,
+// agents and tasks, the date, durations, the version of the agent and of the system, the folders, the order in which
+// parallel tools ended, the order of tools of MCP servers, and the server of a program's tools, once named wink. A recorded
+// call of a tool of wink is one of its present name, unless the request has the old one.
 //
-// A request that is in the recording no more is refused with status 402, which ends the run at once,
-// and is a [*MismatchError].
+// A request that is in the recording no more is refused with status 402, which ends the run, and is a [*MismatchError].
 type Player struct {
 	path   string
 	stored *storedRecording
@@ -88,8 +85,7 @@ func (p *Player) Wire() *Wire { return p.stored.wire }
 // Region is that of the recorded upstream, where it had one.
 func (p *Player) Region() string { return p.stored.header.Region }
 
-// Note describes a defect of a usable recording, as when the run that made it was
-// killed. It is empty for an intact recording.
+// Note describes a defect of a usable recording, such as one of a killed run. It is empty for an intact recording.
 func (p *Player) Note() string { return p.stored.note }
 
 // Err is the first request that the recording could not answer, a [*MismatchError], or nil.
@@ -157,8 +153,7 @@ func (p *Player) find(req *http.Request, body []byte) (exchange, map[string]stri
 	return e, maps.Clone(p.renamed), nil
 }
 
-// takeLocked uses the first exchange of a key. What only asks, and changes nothing, may be asked
-// more often than it was.
+// takeLocked uses the first exchange of a key. What only asks, and changes nothing, may be asked more often than it was.
 func (p *Player) takeLocked(key requestKey, method string) (int, bool) {
 	if left := p.left[key]; len(left) > 0 {
 		p.left[key] = left[1:]
@@ -174,7 +169,6 @@ func (p *Player) recorded(s storedExchange) (normalised, error) {
 	return normalise(e.Request, p.stored.header.Folders, p.mask), err
 }
 
-// answer makes the response of an exchange.
 func (p *Player) answer(req *http.Request, e exchange, rename renamer) (*http.Response, error) {
 	r := e.Response
 	if r.Status == 0 {
@@ -216,8 +210,7 @@ func playedResponse(req *http.Request, status int, header http.Header, body io.R
 	}
 }
 
-// mismatchLocked compares a request with the exchanges that are left and reports the differences from
-// the nearest.
+// mismatchLocked compares a request with the exchanges that are left and reports the differences from the nearest.
 func (p *Player) mismatchLocked(now normalised) error {
 	err := &MismatchError{Recording: p.path, Number: p.requests, Method: now.method, Path: now.path}
 	left := 32 // enough for what runs at the same time

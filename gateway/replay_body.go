@@ -9,7 +9,6 @@ import (
 	"time"
 )
 
-// A playedBody is the body of a replayed answer.
 type playedBody struct {
 	ctx    context.Context
 	chunks []chunk

@@ -20,8 +20,7 @@ type MismatchError struct {
 	// Number counts the requests of the replay from 1; Method and Path are those of the request.
 	Number       int
 	Method, Path string
-	// Nearest is the number of the recorded exchange that is most like the request; zero if all were
-	// used.
+	// Nearest is the number of the recorded exchange that is most like the request; zero if all were used.
 	Nearest int
 	// Differences are the first ones between the two; More is how many are not listed.
 	Differences []Difference
@@ -30,8 +29,7 @@ type MismatchError struct {
 	weight int // how much is different from the nearest
 }
 
-// A Difference is one position at which a request differs from its record. What is new in each run is
-// replaced by names like ${dir} in both.
+// A Difference is where a request differs from its record. What is new in each run is a name like ${dir} in both.
 type Difference struct {
 	// Where is a JSON pointer into the body, or "body", "method", "path" or "query".
 	Where string
@@ -85,7 +83,6 @@ func (e *MismatchError) nearer(seq int, c comparison) {
 	}
 }
 
-// compareRequests finds in what a request is not as it was recorded.
 func compareRequests(then, now normalised) comparison {
 	var c comparison
 	c.compare("method", then.method, now.method)
@@ -176,7 +173,6 @@ func (c *comparison) texts(where, then, now string) {
 	c.weight += len(then) + len(now) - 2*(at+commonSuffix(then[at:], now[at:]))
 }
 
-// shorten cuts a text to the part around a position.
 func shorten(s string, at int) string {
 	const before, after = 24, 72
 	runes := []rune(s[min(at, len(s)):])

@@ -23,8 +23,7 @@ type normalised struct {
 type runNames struct {
 	// session is the id of the session; empty if the request does not have it.
 	session string
-	// ids are those of agents and tasks, in the order in which they first appear. In the normalised
-	// document their number is written for them.
+	// ids are those of agents and tasks, in order of appearance. The normalised document has their number instead.
 	ids []string
 	// numbers are the positions of ids in that order, from 1.
 	numbers map[string]int
@@ -32,8 +31,7 @@ type runNames struct {
 
 type requestKey [sha256.Size]byte
 
-// normalise takes out of a request what is new in each run. Masking comes first, because it came
-// first when the request was recorded.
+// normalise takes out of a request what is new in each run. It masks first, as recording does.
 func normalise(r recordedRequest, folders Folders, mask masker) normalised {
 	n := normalised{method: r.Method, path: mask.text(r.Path), query: mask.text(r.Query)}
 	body := mask.payload(r.Body)
@@ -58,7 +56,6 @@ func normalise(r recordedRequest, folders Folders, mask masker) normalised {
 	return n
 }
 
-// collect finds the ids.
 func (n *normalised) collect(doc any, ids []Pattern) {
 	mapStrings(doc, func(s string) string {
 		for _, p := range ids {
@@ -239,7 +236,6 @@ func replaceWords(s string, now func(word string) (string, bool)) string {
 	return b.String()
 }
 
-// wordLength is the length of the word that a text begins with.
 func wordLength(s string) int {
 	for i := range len(s) {
 		if !isWord(s[i]) {
@@ -255,8 +251,7 @@ func jsonInside(s string) string {
 	return quoted[1 : len(quoted)-1]
 }
 
-// replaceName replaces old where it is a whole name, by what comes before it and by the rest of the
-// text after it.
+// replaceName replaces old where it is a whole name, by what comes before it and by the rest of the text after it.
 func replaceName(s, old, now string, ends func(rest string) bool) string {
 	var b strings.Builder
 	for from := 0; ; {

@@ -25,12 +25,10 @@ var errStopped = errors.New("gateway: the run was stopped")
 // ErrClosed is returned by [Run.Serve] after [Run.Close].
 var ErrClosed = errors.New("gateway: the run is closed")
 
-// A Run is the gateway of one agent run: an [http.Handler] that opens with the token of this run
-// alone. It is safe for concurrent use.
+// A Run is the gateway of one agent run: an [http.Handler] that opens with its token alone. It is safe for concurrent use.
 //
-// When a limit of its trackers is reached, or [Run.Stop] is called, the run is over: answers that are
-// under way end with an error, and all later requests are answered with status 402, which ends the
-// agent. An answer of which the model has already reported the end comes to its end.
+// When a limit of its trackers is reached, or [Run.Stop] is called, the run is over: answers under way end with an error,
+// unless the model has reported their end, and all later requests get status 402, which ends the agent.
 type Run struct {
 	gateway  *Gateway
 	o        RunOptions
@@ -99,9 +97,8 @@ func (r *Run) Token() string { return r.token }
 // Usage is what the run has consumed so far.
 func (r *Run) Usage() Usage { return r.ledger.usage() }
 
-// Stopped returns why the run was ended: an error that matches [guard.ErrBudgetExhausted] or
-// [guard.ErrDeadlineExceeded], or the one given to [Run.Stop]. It is nil for a run that was not,
-// also after [Run.Close].
+// Stopped returns why the run was ended: an error that matches [guard.ErrBudgetExhausted] or [guard.ErrDeadlineExceeded],
+// or the one given to [Run.Stop]. It is nil for a run that was not, also after [Run.Close].
 func (r *Run) Stopped() error {
 	if stop, ok := errors.AsType[stopError](context.Cause(r.over)); ok {
 		return stop.error
@@ -161,7 +158,6 @@ func (r *Run) begin() error {
 	return nil
 }
 
-// record counts with all trackers.
 func (r *Run) record(u guard.Usage) {
 	for _, t := range r.o.Trackers {
 		t.Record(u)
@@ -222,8 +218,7 @@ func (r *Run) Serve(l net.Listener) error {
 	return ErrClosed
 }
 
-// ServeHTTP answers one request of the agent. An answer that breaks off ends by panicking with
-// [http.ErrAbortHandler], as net/http wants it.
+// ServeHTTP answers one request of the agent. For an answer that breaks off it panics with [http.ErrAbortHandler].
 func (r *Run) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	if !r.join() {
 		r.wire.writeError(w, http.StatusForbidden, textClosed)
@@ -261,8 +256,7 @@ func (r *Run) connState(conn net.Conn, state http.ConnState) {
 	}
 }
 
-// Close drops all connections, ends the calls that are under way, and waits until they
-// have ended.
+// Close drops all connections, ends the calls that are under way, and waits until they have ended.
 func (r *Run) Close() error {
 	r.mu.Lock()
 	first := !r.closed

@@ -22,7 +22,6 @@ func ServerSentEvents(event func(r *Reading, data []byte), piece func(data []byt
 	}
 }
 
-// An sseMeter reads server-sent events.
 type sseMeter struct {
 	reading Reading
 	event   func(r *Reading, data []byte)
@@ -99,7 +98,6 @@ func sseEnd(b []byte, seen int) int {
 	}
 }
 
-// openSSE reads the data of an event.
 func openSSE(event []byte) (data []byte, wrap func(data []byte) []byte) {
 	var before, lines []string
 	for line := range strings.Lines(string(event)) {

@@ -10,7 +10,6 @@ import (
 // ErrMaxTurns is matched by every [*TurnsError].
 var ErrMaxTurns = errors.New("gateway: the limit of model calls was reached")
 
-// defaultSideCalls is how many calls beside the main conversation there may be for each of its turns.
 const defaultSideCalls = 10
 
 // A TurnsError has the limit of model calls that was reached. It matches [ErrMaxTurns].
@@ -39,7 +38,6 @@ func (e *TurnsError) Advice() string {
 // Is makes the error match [ErrMaxTurns].
 func (e *TurnsError) Is(target error) bool { return target == ErrMaxTurns }
 
-// A turnCount is how many calls there were for a prompt.
 type turnCount struct {
 	main, others int
 	results      map[string]bool // by which calls of the main conversation were recognised
@@ -55,10 +53,9 @@ func (r *Run) BeginPrompt() {
 
 // takeTurn counts a call, or returns an error if it is one too many.
 //
-// A call is one of the main conversation if it names no subagent and is the first with tools, or brings the
-// result of a tool that no such call has brought before: then the agent has counted a turn, too. All else is
-// every other call: those of subagents, compactions, the same call once more. A command can make its
-// calls look like either, and they count as what they look like.
+// A call is one of the main conversation if it names no subagent and is the first with tools, or brings a tool's result that
+// no such call has brought: then the agent has counted a turn, too. All else, such as calls of subagents, compactions and
+// repeats, is another call. A command can make its calls look like either, and they count so.
 //
 // Claude Code counts from zero when the main conversation gets a message in between, as when an agent in the
 // background has ended. Its calls beyond MaxTurns are other calls from then on.
@@ -93,7 +90,6 @@ func (r *Run) sideCalls() int {
 	return defaultSideCalls
 }
 
-// isMain recognises a call of the main conversation.
 func (c *call) isMain(t *turnCount) bool {
 	switch {
 	case c.agent != MainAgent:

@@ -8,8 +8,7 @@ import (
 	"io"
 )
 
-// These limits bound the memory that an agent can use in this program; the limits of its cell
-// do not count here.
+// These limits bound the memory that an agent can use in this program; the limits of its cell do not count here.
 const (
 	maxConnections = 256
 	maxHeader      = 64 << 10

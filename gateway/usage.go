@@ -52,17 +52,15 @@ type Count struct {
 	USD float64 `json:"usd"`
 }
 
-// Usage is what a run has consumed. Output is counted when the API reports it, which is at the end of
-// an answer. An incomplete answer counts with its reports and an estimate of the
-// rest; see [Usage.Estimated].
+// Usage is what a run has consumed. Output is counted when the API reports it, which is at the end of an answer. An
+// incomplete answer counts with its reports and an estimate of the rest; see [Usage.Estimated].
 type Usage struct {
 	Total Count `json:"total"`
 	// ByModel has names as [CanonicalModel] gives them.
 	ByModel map[string]Count `json:"byModel,omitempty"`
 	// ByAgent has one entry for each subagent, as the agent names it, and for [MainAgent].
 	ByAgent map[string]Count `json:"byAgent,omitempty"`
-	// Unpriced are the models that answered and have no price: their tokens are counted, their cost
-	// is not.
+	// Unpriced are the models that answered and have no price: their tokens are counted, their cost is not.
 	Unpriced []string `json:"unpriced,omitempty"`
 	// Unmetered are the answers that reported no usage although they succeeded.
 	Unmetered int64 `json:"unmetered,omitzero"`
@@ -97,7 +95,6 @@ func (t tally) guardUsage() guard.Usage {
 	return guard.Usage{InputTokens: t.tokens.AllInput(), OutputTokens: t.tokens.Output, CostUSD: t.cost.dollars()}
 }
 
-// A ledger adds up a run.
 type ledger struct {
 	prices *Prices
 

@@ -19,9 +19,8 @@ type Wire struct {
 	// Name is the name in recordings. It must not change.
 	Name string
 
-	// Authorize finds the token of a request, checks it with same, and returns the escaped path without the
-	// token. A header with the token must be named like a credential (authorization, api-key and so on): those do
-	// not reach the upstream.
+	// Authorize finds the token of a request, checks it with same, and returns the escaped path without the token. A header
+	// with the token must be named like a credential (authorization, api-key and so on): those do not reach the upstream.
 	Authorize func(req *http.Request, same func(token string) bool) (path string, ok bool)
 	// Route finds what is asked for. The gateway refuses what it does not know.
 	Route func(method, path string) (Route, bool)
@@ -32,8 +31,7 @@ type Wire struct {
 	AgentHeader string
 	// ReadRequest reads a request, unless it is a GET that costs nothing. An error refuses it.
 	ReadRequest func(header http.Header, body []byte) (Request, error)
-	// Input is what so many tokens of a request may be, at the highest price that they may have. Nil means
-	// plain input.
+	// Input is what so many tokens of a request may be, at the highest price that they may have. Nil means plain input.
 	Input func(body []byte, tokens int64) Tokens
 
 	// Stream is how a streamed answer is read. Nil means that none is streamed.
@@ -47,8 +45,7 @@ type Wire struct {
 	ErrorName func(status int) string
 	// Overloaded is the API's own status, beside 429, for overload. Zero means that it has none.
 	Overloaded int
-	// RetryHeader is a header of an answer in which "false" forbids to send the request once more. Empty means
-	// that the API has no such header.
+	// RetryHeader is a header of an answer in which "false" forbids to repeat the request. Empty means no such header.
 	RetryHeader string
 
 	// WarmUpAnswer is an almost empty answer; see [Run.WarmUp]. Nil means that it is not possible.
@@ -58,8 +55,7 @@ type Wire struct {
 
 	// CanonicalModel is the one name for a model that has several. Nil means that none has.
 	CanonicalModel func(id string) string
-	// Prices is the table for runs of a gateway without [Options.Prices], with canonical names. Nil means that
-	// no model has a price.
+	// Prices is the table, by canonical names, for gateways without [Options.Prices]. Nil means that no model has a price.
 	Prices func() *Prices
 }
 
@@ -85,8 +81,7 @@ type Request struct {
 	Stream bool
 	// Result is the id of a tool call whose result the request brings and the model has not answered yet.
 	Result string
-	// Fallbacks are models that may answer instead of the requested one. An empty name is one that is not
-	// known.
+	// Fallbacks are models that may answer instead of the requested one. An empty name is one that is not known.
 	Fallbacks []string
 	// Surcharges name what changes the price of the call in a way that [Prices] does not cover.
 	Surcharges []string
@@ -114,15 +109,13 @@ type Stream struct {
 	NewMeter func() Meter
 	// ErrorEvent is an event that ends an answer with an error, which the status names.
 	ErrorEvent func(status int, message string) []byte
-	// EndEvent is sent after a part of an event, so that the error is understood. Empty means that an answer which
-	// is ended there breaks off.
+	// EndEvent follows a part of an event, so that the error is understood. Empty means that such an answer breaks off.
 	EndEvent string
 
 	// Cut is the length of the first event of a recorded answer, or -1 if it has not ended. In the first seen
 	// bytes it has not.
 	Cut func(answer []byte, seen int) int
-	// Open is the JSON in an event, and a function that makes an event of other JSON. It is nil for an event
-	// that has none.
+	// Open is the JSON in an event, and a function that makes an event of other JSON. It is nil for an event that has none.
 	Open func(event []byte) (data []byte, wrap func(data []byte) []byte)
 	// Piece recognises an event that carries a part of a text, by its JSON. Nil means that texts come whole.
 	Piece func(data []byte) (Piece, bool)
@@ -141,8 +134,7 @@ type Piece struct {
 
 // Variations are what is new in each run, so that replaying ignores it. Texts are those in the JSON of requests.
 type Variations struct {
-	// RequestHeaders and ResponseHeaders are recorded, beside those that every HTTP API has. None of them may
-	// contain a credential.
+	// RequestHeaders and ResponseHeaders are recorded beside those of every HTTP API. None may contain a credential.
 	RequestHeaders, ResponseHeaders []string
 	// Tidy removes from the body of a request what differs by its position, such as an order that depends on time,
 	// and returns the id of the session. Nil means that the body stays.
@@ -180,8 +172,7 @@ func (w *Wire) validate() error {
 	return nil
 }
 
-// newMeter is the meter of an answer, and the Stream if it is one. Which it is depends on the wire, never on what the
-// answer contains.
+// newMeter is the meter of an answer, and its Stream if it is one. The wire decides that, never the content of the answer.
 func (w *Wire) newMeter(contentType string) (*Stream, Meter) {
 	if s := w.streamOf(contentType); s != nil {
 		return s, s.NewMeter()
@@ -189,7 +180,6 @@ func (w *Wire) newMeter(contentType string) (*Stream, Meter) {
 	return nil, &wholeMeter{read: w.ReadAnswer}
 }
 
-// streamOf is the Stream if an answer of this type is one.
 func (w *Wire) streamOf(contentType string) *Stream {
 	if w.Stream != nil {
 		if kind, _, _ := mime.ParseMediaType(contentType); kind == w.Stream.ContentType {
@@ -199,7 +189,6 @@ func (w *Wire) streamOf(contentType string) *Stream {
 	return nil
 }
 
-// canonical is the one name of a model.
 func (w *Wire) canonical(model string) string {
 	if w.CanonicalModel == nil {
 		return model

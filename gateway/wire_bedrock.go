@@ -9,9 +9,8 @@ import (
 	"strings"
 )
 
-// WireBedrock is the Messages API as Amazon Bedrock wraps it: the two ways to invoke a model, POST
-// /model/{id}/invoke and /model/{id}/invoke-with-response-stream, with AWS event streams, and GET
-// /inference-profiles. Do not change it.
+// WireBedrock is the Messages API as Amazon Bedrock wraps it: the two ways to invoke a model, POST /model/{id}/invoke and
+// /model/{id}/invoke-with-response-stream, with AWS event streams, and GET /inference-profiles. Do not change it.
 var WireBedrock = &Wire{
 	Name:        "bedrock",
 	Authorize:   pathToken,
@@ -63,7 +62,6 @@ func bedrockRoute(method, path string) (Route, bool) {
 	return Route{Operation: opMessages, Path: path, Model: model, Streams: parts[3] == "invoke-with-response-stream", Metered: true}, true
 }
 
-// bedrockSurcharges are the headers of Bedrock that change the price of a call.
 func bedrockSurcharges(header http.Header) (found []string) {
 	for name, values := range header {
 		if len(name) < 6 || !strings.EqualFold(name[2:6], "amzn") {
@@ -89,7 +87,6 @@ func bedrockErrorEvent(status int, message string) []byte {
 	return exceptionFrame(bedrockException, errorJSON(status, message, message))
 }
 
-// bedrockVariations has the headers of AWS beside those of the Messages API.
 var bedrockVariations = func() Variations {
 	v := messagesVariations
 	v.ResponseHeaders = append(slices.Clone(v.ResponseHeaders), "X-Amzn-Bedrock-Content-Type", "X-Amzn-Errortype", "X-Amzn-Requestid")

@@ -8,11 +8,9 @@ import (
 	"hash/crc32"
 )
 
-// eventStreamType is the content type of Bedrock's streams.
 const eventStreamType = "application/vnd.amazon.eventstream"
 
-// A stream is frames: the length of the frame and of its headers, a checksum of both; the headers; the
-// payload; a checksum of all.
+// A stream is frames: lengths of frame and headers, a checksum of both; the headers; the payload; a checksum of all.
 const (
 	framePrelude = 12
 	frameTrailer = 4
@@ -27,8 +25,7 @@ func (f frame) payload() []byte { return f[framePrelude+f.headersLength() : len(
 
 func (f frame) headersLength() uint32 { return binary.BigEndian.Uint32(f[4:]) }
 
-// cutFrame is the frame at the start of data; nil if it is not whole yet. It reports false if
-// the data is not a sequence of frames.
+// cutFrame is the frame at the start of data, nil if it is not whole yet, and false if the data is not a sequence of frames.
 func cutFrame(data []byte) (f frame, sound bool) {
 	if len(data) < framePrelude {
 		return nil, true
@@ -44,7 +41,6 @@ func cutFrame(data []byte) (f frame, sound bool) {
 	return data[:size:size], true
 }
 
-// newFrame makes a frame of encoded headers and a payload.
 func newFrame(headers, payload []byte) frame {
 	f := binary.BigEndian.AppendUint32(nil, uint32(framePrelude+len(headers)+len(payload)+frameTrailer))
 	f = binary.BigEndian.AppendUint32(f, uint32(len(headers)))
@@ -56,8 +52,7 @@ func newFrame(headers, payload []byte) frame {
 // stringHeader is the type of the headers that we know.
 const stringHeader = 7
 
-// frameHeader returns the value of a text header. It returns "" if a header of another type comes first or
-// the header is missing.
+// frameHeader is the value of a text header, or "" if it is missing or a header of another type comes first.
 func frameHeader(headers []byte, name string) string {
 	for len(headers) > 0 {
 		n := int(headers[0])
@@ -77,14 +72,12 @@ func frameHeader(headers []byte, name string) string {
 	return ""
 }
 
-// exceptionFrame is a frame that ends a stream with an error.
 func exceptionFrame(kind string, payload []byte) frame {
 	return eventFrame([][2]string{
 		{":exception-type", kind}, {":content-type", "application/json"}, {":message-type", "exception"},
 	}, payload)
 }
 
-// eventFrame makes a frame with headers of text.
 func eventFrame(texts [][2]string, payload []byte) frame {
 	var headers []byte
 	for _, h := range texts {
@@ -153,8 +146,7 @@ func frameEnd(answer []byte, _ int) int {
 	return len(f)
 }
 
-// openFrame reads a frame. An event of the model is encoded in the payload's "bytes"; the payload of an error
-// is plain JSON.
+// openFrame reads a frame. An event of the model is encoded in the payload's "bytes"; an error's payload is plain JSON.
 func openFrame(event []byte) (data []byte, wrap func(data []byte) []byte) {
 	f := frame(event)
 	headers, content := f.headers(), f.payload()

@@ -10,8 +10,7 @@ import (
 )
 
 // WireAnthropic is the Messages API of Anthropic, as Claude Code speaks it: POST /v1/messages and
-// /v1/messages/count_tokens, server-sent events. GET and HEAD of /api/hello are answered by the gateway. Do not
-// change it.
+// /v1/messages/count_tokens, server-sent events. GET and HEAD of /api/hello are answered by the gateway. Do not change it.
 var WireAnthropic = &Wire{
 	Name:           "anthropic",
 	Authorize:      headerToken,
@@ -32,7 +31,6 @@ var WireAnthropic = &Wire{
 	Prices:         BuiltinPrices,
 }
 
-// The operations of the Messages API.
 const (
 	opMessages    = "messages"
 	opCountTokens = "count_tokens"
@@ -93,7 +91,6 @@ func messagesErrorEvent(status int, message string) []byte {
 
 func messagesErrorName(status int) string { return cmp.Or(statusErrors[status], "api_error") }
 
-// statusErrors are the API's names for its errors.
 var statusErrors = map[int]string{
 	400: "invalid_request_error", 401: "authentication_error", 402: "billing_error", 403: "permission_error", 404: "not_found_error",
 	413: "request_too_large", 429: "rate_limit_error", 504: "timeout_error", 529: "overloaded_error",
@@ -102,7 +99,6 @@ var statusErrors = map[int]string{
 const warmUpMessage = `{"id":"msg_warm_up","type":"message","role":"assistant","model":"warm-up","content":[{"type":"text","text":"."}],` +
 	`"stop_reason":"end_turn","stop_sequence":null,"usage":{"input_tokens":0,"output_tokens":0}}`
 
-// warmUpEvents is the message as a stream.
 var warmUpEvents = func() string {
 	var b strings.Builder
 	for _, event := range [][2]string{

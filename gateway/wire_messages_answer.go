@@ -27,20 +27,17 @@ type wireUsage struct {
 	Server *struct {
 		WebSearches float64 `json:"web_search_requests"`
 	} `json:"server_tool_use"`
-	// Iterations are the parts of a call of which the API made several. The figures above can lack some of
-	// them, such as a compaction.
+	// Iterations are the parts of a call, if several. The figures above can lack some of them, such as a compaction.
 	Iterations []wireUsage `json:"iterations"`
 }
 
-// wireMessage is a message, whole or as it begins.
 type wireMessage struct {
 	Model      string     `json:"model"`
 	StopReason string     `json:"stop_reason"`
 	Usage      *wireUsage `json:"usage"`
 }
 
-// wireEvent is an event of a stream, or an answer that was not streamed, which has the fields of a
-// message itself.
+// wireEvent is an event of a stream, or an answer that was not streamed, which has the fields of a message itself.
 type wireEvent struct {
 	Type    string      `json:"type"`
 	Message wireMessage `json:"message"`
@@ -56,7 +53,6 @@ type wireEvent struct {
 // deltaEnvelope is what surrounds the text in an event of a stream.
 const deltaEnvelope = 80
 
-// readMessagesEvent takes one event of a stream.
 func readMessagesEvent(r *Reading, data []byte) {
 	if bytes.Contains(data, deltaWord) {
 		r.AddPiece(len(data) - deltaEnvelope)
@@ -83,8 +79,7 @@ func readMessagesEvent(r *Reading, data []byte) {
 	}
 }
 
-// decode reads JSON. A value of another type than expected, or a number beyond all numbers, counts as
-// nothing and spoils no other.
+// decode reads JSON. A value of an unexpected type, or a number beyond all numbers, counts as nothing and spoils no other.
 func decode(data []byte, to any) bool {
 	err := json.Unmarshal(data, to)
 	_, odd := errors.AsType[*json.UnmarshalTypeError](err)
@@ -98,7 +93,6 @@ func interesting(data []byte) bool {
 	return bytes.Contains(data, messageWord) || bytes.Contains(data, errorWord)
 }
 
-// readMessage takes an answer that was not streamed.
 func readMessage(r *Reading, body []byte) {
 	var answer struct {
 		wireMessage
@@ -170,7 +164,6 @@ func raise(to *int64, figure *float64) {
 // deltaFields are the texts that come in pieces. A signature is not among them, because parts of it are useless.
 var deltaFields = []string{"text", "partial_json", "thinking"}
 
-// messagesPiece recognises a piece of a block.
 func messagesPiece(data []byte) (Piece, bool) {
 	var event map[string]json.RawMessage // not a struct, which takes other spellings of a name, too
 	var kind string
@@ -193,7 +186,6 @@ func messagesPiece(data []byte) (Piece, bool) {
 	return Piece{}, false
 }
 
-// deltaWith is a delta with another text in a field.
 func deltaWith(data []byte, field, text string) []byte {
 	doc, _ := decodeJSON(data) // messagesPiece has read it
 	event, _ := doc.(map[string]any)

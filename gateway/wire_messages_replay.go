@@ -13,7 +13,6 @@ import (
 	"github.com/drover-agents/drover/internal/ident"
 )
 
-// messagesVariations are those of Claude Code.
 var messagesVariations = Variations{
 	RequestHeaders: []string{
 		"Anthropic-Beta", "Anthropic-Version", "X-App", "X-Claude-Code-Agent-Id", sessionHeader, "X-Stainless-Retry-Count",
@@ -48,8 +47,7 @@ var volatile = []Pattern{
 	{Hint: "OS Version: ", Regexp: lazyRegexp(`(?m)^( *(?:- )?OS Version: ).*$`), Replace: "${1}$${system}"},
 }
 
-// tidyMessages puts results and names of tools into an order, and removes the one field that has only the
-// session.
+// tidyMessages puts results and names of tools into an order, and removes the one field that has only the session.
 func tidyMessages(body any, headers map[string]string) (session string) {
 	orderResults(body)
 	orderTools(body)
@@ -91,8 +89,7 @@ func orderBlocks(results []any) {
 	slices.SortStableFunc(results, func(a, b any) int { return strings.Compare(resultID(a), resultID(b)) })
 }
 
-// orderTools puts tools of MCP servers, which the CLI sorts, into the order of their present names: in the list of the
-// request and where a text has a line for each.
+// orderTools sorts tools of MCP servers by their present names: in the request's list and in texts with a line for each.
 func orderTools(doc any) {
 	request, _ := doc.(map[string]any)
 	tools, _ := request["tools"].([]any)

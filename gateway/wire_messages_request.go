@@ -19,8 +19,7 @@ type messagesRequest struct{ Request }
 
 var errBody = errors.New(textBody)
 
-// readMessagesRequest looks for exactly spelled fields. A second model, or one in another spelling, is an error:
-// upstreams may see another one than we do.
+// readMessagesRequest takes exactly spelled fields. A second model, or another spelling, is an error: upstreams may use it.
 func readMessagesRequest(header http.Header, body []byte) (Request, error) {
 	var a messagesRequest
 	var s plainjson.Scanner
@@ -118,7 +117,6 @@ func messagesInput(body []byte, tokens int64) Tokens {
 // clientTools are the tools with a type of their own that the agent runs, or that stay within the API.
 var clientTools = []string{"custom", "bash", "text_editor", "computer", "memory", "tool_search_tool_regex", "tool_search_tool_bm25"}
 
-// undated is the type of a tool without its date.
 func undated(kind string) string {
 	if at := strings.LastIndexByte(kind, '_'); at > 0 && len(kind)-at == 9 && strings.Trim(kind[at+1:], "0123456789") == "" {
 		return kind[:at]
@@ -134,8 +132,7 @@ var surchargeFields = []string{"speed", "service_tier", "inference_geo", "perfor
 
 var plainValues = []string{"", "standard", "standard_only", "auto", "default", "global"}
 
-// field takes a field of the body that may cost more, or reach out. It reports whether it knows the field, which
-// it has consumed then.
+// field takes a field of the body that may cost more or reach out. It reports whether it knows, and so consumed, the field.
 func (a *messagesRequest) field(s *plainjson.Scanner, key string) bool {
 	switch key = strings.ToLower(key); {
 	case slices.Contains(surchargeFields, key):
@@ -157,8 +154,7 @@ func (a *messagesRequest) field(s *plainjson.Scanner, key string) bool {
 	return true
 }
 
-// messages looks at the conversation: at what the API would fetch, and at the results that came after the
-// model's last answer.
+// messages looks in the conversation for what the API would fetch, and for results after the model's last answer.
 func (a *messagesRequest) messages(s *plainjson.Scanner) {
 	if !s.Array() {
 		return
@@ -189,7 +185,6 @@ func (a *messagesRequest) messages(s *plainjson.Scanner) {
 	}
 }
 
-// blocks looks at the blocks of a message, or of what a block contains.
 func (a *messagesRequest) blocks(s *plainjson.Scanner) {
 	switch s.Kind() {
 	case plainjson.Array:
@@ -227,7 +222,6 @@ func (a *messagesRequest) block(s *plainjson.Scanner) {
 	}
 }
 
-// source looks at where an image or a document comes from.
 func (a *messagesRequest) source(s *plainjson.Scanner) {
 	if !s.Object() {
 		return
@@ -248,7 +242,6 @@ func (a *messagesRequest) source(s *plainjson.Scanner) {
 	}
 }
 
-// tool looks at a tool that is offered.
 func (a *messagesRequest) tool(s *plainjson.Scanner) {
 	a.Tools++
 	if s.Kind() != plainjson.Object {

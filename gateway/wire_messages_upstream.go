@@ -13,8 +13,7 @@ func Anthropic(c Credential) Upstream {
 	return newEndpoint("anthropic", WireAnthropic, base, c)
 }
 
-// Endpoint is an endpoint that is compatible with Anthropic's API, such as the ANTHROPIC_BASE_URL of
-// the caller; see [NewEndpoint].
+// Endpoint is an endpoint compatible with Anthropic's API, such as the caller's ANTHROPIC_BASE_URL; see [NewEndpoint].
 func Endpoint(baseURL string, c Credential) (Upstream, error) {
 	return NewEndpoint(WireAnthropic, baseURL, c)
 }

@@ -49,9 +49,8 @@ type Options struct {
 	Lookup func(string) (string, bool)
 	// BaseURL replaces Amazon's hosts.
 	BaseURL string
-	// HTTPClient makes the requests; its redirects are not followed. Requests for credentials use the
-	// proxy and certificates of its transport. Nil means a client of its own, which trusts what
-	// AWS_CA_BUNDLE names.
+	// HTTPClient makes the requests; its redirects are not followed. Requests for credentials use the proxy and
+	// certificates of its transport. Nil means a client of its own, which trusts what AWS_CA_BUNDLE names.
 	HTTPClient *http.Client
 }
 
@@ -98,7 +97,6 @@ func (u *Upstream) Region() string { return u.region }
 
 var regionName = regexp.MustCompile(`^[a-z]{2,}(-[a-z0-9]+)+$`)
 
-// connect prepares the client for Amazon's hosts, or for BaseURL.
 func (u *Upstream) connect() error {
 	if u.opts.HTTPClient == nil {
 		transport, err := u.opts.newTransport()
@@ -171,13 +169,11 @@ func (u *Upstream) RoundTrip(req *http.Request) (*http.Response, error) {
 	return u.send(req, service, body)
 }
 
-// expired reports whether Bedrock refused credentials because of their age.
 func expired(resp *http.Response) bool {
 	kind, _, _ := strings.Cut(resp.Header.Get("X-Amzn-Errortype"), ":")
 	return resp.StatusCode == http.StatusForbidden && kind == "ExpiredTokenException"
 }
 
-// send makes one try.
 func (u *Upstream) send(req *http.Request, service string, body []byte) (*http.Response, error) {
 	out, err := u.outgoing(req, service, body)
 	if err != nil {
@@ -223,7 +219,6 @@ func (u *Upstream) address(service string) string {
 	return "https://" + service + "." + u.region + "." + domain
 }
 
-// authorize adds the credential.
 func (u *Upstream) authorize(out *http.Request, body []byte) error {
 	if u.bearer != "" {
 		out.Header.Set("Authorization", "Bearer "+u.bearer)
@@ -262,7 +257,6 @@ func serviceOf(req *http.Request) (string, bool) {
 	return "", false
 }
 
-// refuse answers what is not signed.
 func refuse(req *http.Request) *http.Response {
 	body, _ := json.Marshal(map[string]string{"message": fmt.Sprintf("%s %s is not a model call", req.Method, req.URL.Path)})
 	return &http.Response{

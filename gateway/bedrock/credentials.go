@@ -31,8 +31,7 @@ const (
 	findTimeout = 10 * time.Second
 	// instanceTimeout bounds that question, which is answered on the same machine.
 	instanceTimeout = 2 * time.Second
-	// renewBefore is how long before their end credentials are renewed.
-	renewBefore = time.Minute
+	renewBefore     = time.Minute
 )
 
 // ErrNoCredentials is returned by [New] when no source has any.
@@ -40,7 +39,6 @@ var ErrNoCredentials = errors.New("bedrock: no AWS credentials")
 
 const howToGetCredentials = "set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_BEARER_TOKEN_BEDROCK; with SSO, log in by: aws sso login"
 
-// renew looks for credentials again and gets them.
 func (u *Upstream) renew(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, findTimeout)
 	defer cancel()
@@ -181,8 +179,7 @@ func checkContainer(address string) error {
 		"correct it")
 }
 
-// fromInstance asks for the instance profile. It is the last source, and most machines have
-// none.
+// fromInstance asks for the instance profile. It is the last source, and most machines have none.
 func (u *Upstream) fromInstance(ctx context.Context) (aws.CredentialsProvider, error) {
 	if strings.EqualFold(u.opts.env("AWS_EC2_METADATA_DISABLED"), "true") {
 		return nil, nil

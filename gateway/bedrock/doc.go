@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package bedrock is the upstream of Amazon Bedrock: it signs the requests of an agent whose cell
-// knows no credential. Only programs that import it link the AWS SDK; importing it makes it known to
-// package gateway as "bedrock".
+// Package bedrock is the upstream of Amazon Bedrock: it signs the requests of an agent whose cell knows no credential. Only
+// programs that import it link the AWS SDK; importing it makes it known to package gateway as "bedrock".
 //
 // Promises:
 //

@@ -21,7 +21,6 @@ import (
 
 const defaultProfile = "default"
 
-// env is a variable of the environment, empty if it is not set.
 func (o Options) env(name string) string {
 	value, _ := o.Lookup(name)
 	return value
@@ -111,8 +110,7 @@ func (u *Upstream) fromProfile(ctx context.Context) (aws.CredentialsProvider, er
 	return cfg.Credentials, nil
 }
 
-// hasCredentials reports whether a profile has a source of credentials. Others only name a
-// region, and the SDK would go on to the environment of the process.
+// hasCredentials reports whether a profile has a source of credentials; else the SDK would use the process environment.
 func hasCredentials(p config.SharedConfig) bool {
 	return p.Credentials.HasKeys() || p.Source != nil || p.CredentialSource != "" || p.WebIdentityTokenFile != "" ||
 		p.SSOSessionName != "" || p.SSOStartURL != "" || p.LoginSession != "" || p.CredentialProcess != ""

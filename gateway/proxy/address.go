@@ -7,9 +7,8 @@ import (
 	"net/netip"
 )
 
-// reserved are the blocks of addresses that are not public, and what they are for. Of IPv6 only
-// 2000::/3 is in use for public addresses: what is outside of it needs no line here, but gets a
-// better reason by one. The first match counts.
+// reserved are the blocks of addresses that are not public, and what they are for. Of IPv6 only 2000::/3 is in use for
+// public addresses: what is outside of it needs no line here, but gets a better reason by one. The first match counts.
 var reserved = []struct {
 	block netip.Prefix
 	what  string
@@ -76,8 +75,7 @@ func listable(addr netip.Addr) bool {
 	return addr.IsPrivate() || netip.MustParsePrefix("100.64.0.0/10").Contains(addr)
 }
 
-// ownAddresses are those of the network interfaces of this machine. A public one among them leads to
-// services that listen on all addresses, just as loopback does.
+// ownAddresses are those of this machine. A public one leads to services that listen on all addresses, as loopback does.
 func ownAddresses() []netip.Addr {
 	// Without a list the public addresses are as good as any others.
 	interfaces, _ := net.InterfaceAddrs()

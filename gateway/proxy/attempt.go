@@ -20,7 +20,6 @@ type attempt struct {
 	where string // host:port for the client to read
 }
 
-// attempt begins an attempt for a host as the client wrote it.
 func (p *Proxy) attempt(protocol Protocol, written string, port uint16) *attempt {
 	a := &attempt{proxy: p, begun: time.Now(), event: Connection{Protocol: protocol}}
 	a.event.Host = printable(written, maxEventHost)
@@ -37,7 +36,6 @@ func (a *attempt) understood(t target) {
 	a.event.Host, a.event.Port, a.where = t.host.String(), int(t.port), t.String()
 }
 
-// refuse reports the attempt and its problem.
 func (a *attempt) refuse(p *problem) *problem {
 	a.event.Verdict, a.event.Reason = p.verdict, p.reason
 	if p.detail != "" {
@@ -88,8 +86,7 @@ func (a *attempt) open(ctx context.Context, t target) (*outbound, *problem) {
 	return out, nil
 }
 
-// admit gives the addresses that may be dialled for a target. Only a host that is permitted is
-// looked up.
+// admit gives the addresses that may be dialled for a target. Only a host that is permitted is looked up.
 func (p *Proxy) admit(ctx context.Context, t target) ([]netip.Addr, *problem) {
 	if problem := p.admitHost(t.host); problem != nil {
 		return nil, problem
@@ -139,8 +136,7 @@ func (p *Proxy) admitLiteral(addr netip.Addr) *problem {
 	return denied(fmt.Sprintf(textKind, what), textKindNext)
 }
 
-// lookUp gives the addresses of a name, all of them checked. An answer that mixes public addresses
-// with others is refused as a whole: no honest name has both.
+// lookUp gives the checked addresses of a name. An answer of public and other addresses is refused: no honest name has both.
 func (p *Proxy) lookUp(ctx context.Context, name string) ([]netip.Addr, *problem) {
 	answer, err := p.options.Resolve(ctx, name)
 	if err == nil && len(answer) == 0 {
@@ -205,8 +201,7 @@ func (p *Proxy) dial(ctx context.Context, addr netip.AddrPort, left int) (net.Co
 	return p.options.Dial(ctx, "tcp", addr.String())
 }
 
-// resolveSystem asks the resolver of the system. The final dot keeps it from trying the name below
-// the search domains of this machine, which would be other names.
+// resolveSystem asks the system's resolver. The final dot keeps it from the search domains, which would be other names.
 func resolveSystem(ctx context.Context, name string) ([]netip.Addr, error) {
 	return net.DefaultResolver.LookupNetIP(ctx, "ip", name+".")
 }

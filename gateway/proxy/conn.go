@@ -11,7 +11,6 @@ import (
 	"time"
 )
 
-// An inbound is the connection of a client.
 type inbound struct {
 	net.Conn
 	proxy *Proxy
@@ -94,8 +93,7 @@ func (c *outbound) note(count *atomic.Int64, n int) {
 // CloseWrite ends the data for the host.
 func (c *outbound) CloseWrite() error { return closeWrite(c.Conn) }
 
-// whenIdle calls stop once no byte went either way for the whole of limit. The result ends the
-// watch, and reports whether stop was called.
+// whenIdle calls stop once no byte went either way for limit. The result ends the watch and reports whether stop was called.
 func (c *outbound) whenIdle(limit time.Duration, stop func()) (end func() bool) {
 	c.used.Store(time.Now().UnixNano())
 	var mu sync.Mutex

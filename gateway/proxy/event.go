@@ -54,9 +54,8 @@ type Connection struct {
 	BytesDown int64 `json:"bytesDown,omitzero"`
 	// Duration is rounded to milliseconds on the wire.
 	Duration time.Duration `json:"-"`
-	// Missed is how many attempts before this one have no event, because Options.Emit was too slow or
-	// there were thousands of fruitless ones. When the proxy is closed, an event without a host and
-	// a protocol reports the last of them.
+	// Missed is how many attempts before this one have no event, because Options.Emit was too slow or there were thousands
+	// of fruitless ones. When the proxy is closed, an event without a host and a protocol reports the last of them.
 	Missed int `json:"missed,omitzero"`
 }
 
@@ -114,8 +113,7 @@ const (
 	fruitlessRate = 20
 )
 
-// A reporter emits events, one at a time and in order, so that a slow Emit never delays a
-// connection.
+// A reporter emits events, one at a time and in order, so that a slow Emit never delays a connection.
 type reporter struct {
 	emit func(event.Payload)
 	wake chan struct{}

@@ -19,9 +19,8 @@ const (
 	maxLabel = 63
 )
 
-// A host is what a client asks for, in the one spelling that is compared, looked up and written on:
-// either an address, or a name in lower-case ASCII without a final dot that no resolver takes for an
-// address.
+// A host is what a client asks for, in the one spelling that is compared, looked up and written on: either an address, or a
+// name in lower-case ASCII without a final dot that no resolver takes for an address.
 type host struct {
 	addr netip.Addr
 	name string
@@ -41,7 +40,6 @@ func (h host) isLocalhost() bool {
 
 var loopback4 = netip.AddrFrom4([4]byte{127, 0, 0, 1})
 
-// A target is a host and a port.
 type target struct {
 	host
 	port uint16
@@ -84,8 +82,7 @@ func parseTarget(text string, usual uint16) (target, error) {
 	return t, err
 }
 
-// splitTarget cuts "host:port" and "[address]:port"; brackets are taken off. The port is empty if
-// it is missing.
+// splitTarget cuts "host:port" and "[address]:port"; brackets are taken off. The port is empty if it is missing.
 func splitTarget(text string) (hostText, portText string, err error) {
 	var rest string
 	if inner, bracketed := strings.CutPrefix(text, "["); bracketed {
@@ -214,8 +211,7 @@ func isNameByte(c byte) bool {
 	return 'a' <= c && c <= 'z' || '0' <= c && c <= '9' || c == '-' || c == '_'
 }
 
-// endsInNumber reports whether a resolver could take the name for an IPv4 address: its last part is
-// a decimal, octal or hexadecimal number.
+// endsInNumber reports whether a resolver could take the name for IPv4: its last part is a decimal, octal or hex number.
 func endsInNumber(name string) bool {
 	last := name[strings.LastIndexByte(name, '.')+1:]
 	if strings.Trim(last, "0123456789") == "" {

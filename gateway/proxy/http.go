@@ -14,8 +14,7 @@ import (
 	"time"
 )
 
-// A single listener has one connection, and ends with it. So the server of net/http serves one
-// connection at a time for the goroutine that owns it.
+// A single listener has one connection and ends with it, so that net/http serves it for the goroutine that owns it.
 type single struct {
 	conn  *inbound
 	taken bool
@@ -126,8 +125,7 @@ func absoluteAuthority(r *http.Request) (string, *problem) {
 	return authority, nil
 }
 
-// respond sends a problem. A client that is slow to send the rest of its request does not keep the
-// connection.
+// respond sends a problem. A client that is slow to send the rest of its request does not keep the connection.
 func respond(w http.ResponseWriter, where string, p *problem) {
 	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(handshakeTimeout))
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
@@ -135,7 +133,6 @@ func respond(w http.ResponseWriter, where string, p *problem) {
 	_, _ = io.WriteString(w, p.body(where))
 }
 
-// connect turns the connection into a tunnel.
 func (p *Proxy) connect(w http.ResponseWriter, a *attempt, in *inbound, out *outbound) {
 	defer p.forget(out)
 	defer in.Close()
@@ -229,8 +226,7 @@ func oneConnection(out *outbound) *http.Transport {
 	}
 }
 
-// rewrite addresses the request to the host that was checked. [httputil.ReverseProxy] has removed the
-// headers that are for this hop only.
+// rewrite addresses the request to the host that was checked. [httputil.ReverseProxy] has removed the hop-by-hop headers.
 func rewrite(pr *httputil.ProxyRequest, t target) {
 	pr.Out.URL.Scheme, pr.Out.URL.Host = "http", t.String()
 	pr.Out.URL.User = nil

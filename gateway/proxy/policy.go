@@ -14,11 +14,10 @@ import (
 
 // A Policy lists the hosts and ports that may be reached. The zero value permits none.
 type Policy struct {
-	// Domains are the hosts that may be reached: "example.org" is that host alone, "*.example.org"
-	// every host below it but not itself, "*" every public host and address. An address that is
-	// listed exactly ("10.1.2.3", "fd00::1") may be reached by that address even if it is private.
-	// Case and a final dot do not matter; international names may be written either way. Empty
-	// permits nothing.
+	// Domains are the hosts that may be reached: "example.org" is that host alone, "*.example.org" every host below it but
+	// not itself, "*" every public host and address. An address that is listed exactly ("10.1.2.3", "fd00::1") may be
+	// reached by that address even if it is private. Case and a final dot do not matter; international names may be written
+	// either way. Empty permits nothing.
 	Domains []string
 	// Ports are the ports that may be reached. Nil permits all, empty none.
 	Ports []int
@@ -62,7 +61,6 @@ func (p Policy) compile() (*rules, error) {
 	return r, errors.Join(wrong...)
 }
 
-// add takes one pattern in.
 func (r *rules) add(pattern string) error {
 	if pattern == "*" {
 		r.everything = true
@@ -153,7 +151,6 @@ func (p Policy) PermitsName(name string) bool {
 	return err == nil && h.name != "" && r.permitsName(h.name)
 }
 
-// permitsName reports whether a name is listed.
 func (r *rules) permitsName(name string) bool {
 	if r.everything || r.names[name] {
 		return true

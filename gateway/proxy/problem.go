@@ -32,8 +32,7 @@ type problem struct {
 	verdict Verdict
 	status  int  // of HTTP
 	socks   byte // of SOCKS5
-	// reason and next are for the client; detail is for the event only, since it can name addresses
-	// of the network outside.
+	// reason and next are for the client; detail is for the event only, since it can name addresses of the network outside.
 	reason, next, detail string
 	address              netip.Addr
 }

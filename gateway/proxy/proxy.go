@@ -23,8 +23,7 @@ const (
 	// maxHeader bounds the header of a request, maxResponseHeader that of an answer.
 	maxHeader         = 64 << 10
 	maxResponseHeader = 1 << 20
-	// maxRefusing is how many connections above the limit get a refusal. They have
-	// refusingTimeout to read it.
+	// maxRefusing is how many connections above the limit get a refusal. They have refusingTimeout to read it.
 	maxRefusing     = 16
 	refusingTimeout = 5 * time.Second
 )
@@ -34,11 +33,9 @@ type Options struct {
 	// Emit receives a [Connection] for every attempt. It is called by one goroutine, without a lock
 	// held; a slow one does not delay connections, but Close waits for it. Nil discards them.
 	Emit func(event.Payload)
-	// Resolve gives the addresses of a host name, which is in lower-case ASCII and has no final dot.
-	// It must heed the context. Nil asks the system.
+	// Resolve gives the addresses of a host, in lower-case ASCII without a final dot. It must heed ctx. Nil asks the system.
 	Resolve func(ctx context.Context, host string) ([]netip.Addr, error)
-	// Dial connects with an address, which was checked: network is "tcp", addr a literal address and a
-	// port. It must heed the context. Nil dials.
+	// Dial connects with a checked address: network is "tcp", addr a literal address and port. It must heed ctx. Nil dials.
 	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
 	// MaxConnections bounds the connections of clients at one time. Zero means 256.
 	MaxConnections int
@@ -109,8 +106,7 @@ func New(p Policy, o *Options) (*Proxy, error) {
 	return proxy, nil
 }
 
-// Serve accepts connections on l until Close, then returns nil, or until l fails. Several listeners
-// may be served at once. Serve closes l.
+// Serve accepts connections on l until Close, then returns nil, or until l fails. It closes l. Calls may be concurrent.
 func (p *Proxy) Serve(l net.Listener) error {
 	if !p.enter() {
 		_ = l.Close()
@@ -158,7 +154,6 @@ func (p *Proxy) sleep(d time.Duration) {
 	}
 }
 
-// take serves a new connection, if there is room for it.
 func (p *Proxy) take(conn net.Conn) {
 	c := &inbound{Conn: conn, proxy: p, closed: make(chan struct{})}
 	if !p.register(c) {
@@ -197,7 +192,6 @@ func (p *Proxy) countLocked(c *inbound) *int {
 	return &p.clients
 }
 
-// serve finds out which protocol the client speaks.
 func (p *Proxy) serve(c *inbound) {
 	defer c.Close()
 	if c.busy {
@@ -252,8 +246,7 @@ func (p *Proxy) forget(c io.Closer) {
 	}
 }
 
-// Close ends all listeners and connections, and returns when all attempts have ended
-// and are reported. It must not be called by Options.Emit.
+// Close ends all listeners and connections, and returns when all attempts are reported. Options.Emit must not call it.
 func (p *Proxy) Close() error {
 	p.mu.Lock()
 	p.closed = true

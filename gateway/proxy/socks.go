@@ -24,7 +24,6 @@ const (
 // maxSOCKSText bounds the user and the name of SOCKS4a, which end with a zero byte.
 const maxSOCKSText = 256
 
-// A socksRequest is what both versions ask for.
 type socksRequest struct {
 	command byte
 	host    string // as it was written
@@ -116,7 +115,6 @@ func socks5Reply(code byte) []byte {
 	return []byte{5, code, 0, socksIPv4, 0, 0, 0, 0, 0, 0}
 }
 
-// serveSOCKS4 serves SOCKS4, and SOCKS4a with names.
 func (p *Proxy) serveSOCKS4(c *inbound) {
 	r := bufio.NewReaderSize(c, 512)
 	request, err := readSOCKS4(r)
@@ -166,7 +164,6 @@ func socks4Reply(code byte) []byte {
 	return []byte{0, answer, 0, 0, 0, 0, 0, 0}
 }
 
-// serveSOCKS does what both versions have in common.
 func (p *Proxy) serveSOCKS(c *inbound, r *bufio.Reader, protocol Protocol, request socksRequest, reply func(byte) []byte) {
 	_ = c.SetReadDeadline(time.Time{}) // until here it was that of the first byte
 	a := p.attempt(protocol, request.host, request.port)
@@ -191,8 +188,7 @@ func (p *Proxy) serveSOCKS(c *inbound, r *bufio.Reader, protocol Protocol, reque
 	a.end(out, p.tunnel(c, out, early))
 }
 
-// refuseSOCKS answers and lets the client hang up first, for a while: closing a connection with
-// unread bytes would take the answer back.
+// refuseSOCKS answers and lets the client hang up first, for a while: closing with unread bytes would take the answer back.
 func (p *Proxy) refuseSOCKS(c *inbound, answer []byte) {
 	if _, err := c.Write(answer); err != nil || c.CloseWrite() != nil {
 		return

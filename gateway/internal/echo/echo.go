@@ -30,7 +30,6 @@ const (
 	partial  = 8
 )
 
-// mask replaces each byte of a credential.
 const mask = '*'
 
 // Mask takes the credentials in the headers of a request out of its answer.
@@ -62,7 +61,6 @@ func Error(err error, sent http.Header) error {
 	return err
 }
 
-// carriers are the headers that carry a credential.
 var carriers = []string{"X-Api-Key", "Authorization", "X-Amz-Security-Token"}
 
 func formsOf(sent http.Header) [][]byte {
@@ -142,7 +140,6 @@ func (b *body) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// fill reads more.
 func (b *body) fill(size int) {
 	held := len(b.data)
 	b.data = append(b.data, make([]byte, size)...)
