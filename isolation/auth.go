@@ -12,8 +12,7 @@ type Mode string
 type Auth struct {
 	// Only is the one mode to accept. Empty means the first that the host has.
 	Only Mode
-	// UseStoredLogin lets the run use the login that the host's agent keeps in a file. It is the last
-	// that is looked for. Without it the file is never opened.
+	// UseStoredLogin lets the run use, last of all, the login file of the host's agent. Without it the file is never opened.
 	UseStoredLogin bool
 	// LoginPath is that file. Empty means the one that the agent uses.
 	LoginPath string

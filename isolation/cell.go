@@ -28,8 +28,7 @@ type OpenOptions struct {
 	RunID string
 	// Trackers are budgets of this run, beside those of the [Isolation].
 	Trackers []*guard.Tracker
-	// Judged means that the caller decides about every tool call, so that the program must not be set to
-	// run commands without a question.
+	// Judged means that the caller decides about every tool call: the program must not run commands without a question.
 	Judged bool
 	// Inspect is that of [gateway.RunOptions].
 	Inspect func(gateway.Ask) error
@@ -79,11 +78,9 @@ type Cell struct {
 
 // An isolator enforces one isolation level around the program.
 type isolator interface {
-	// addresses are where the program finds the gateway and the proxies.
 	addresses() addresses
 	// listen opens a listener that the program reaches, and returns its URL. It is called before spawn.
 	listen(serve func(net.Listener) error) (url string, err error)
-	// spawn starts the program inside.
 	spawn(ctx context.Context, cmd launch.Command) (launch.Process, error)
 }
 
@@ -127,7 +124,6 @@ func (i *Isolation) newCell(p Program, emit func(event.Payload)) *Cell {
 	return c
 }
 
-// prepare does everything up to the start of the program.
 func (c *Cell) prepare(ctx context.Context, p Program, opts OpenOptions) error {
 	var err error
 	if c.level, err = c.decideLevel(ctx, thisMachine(), p.OwnSandbox); err != nil {
@@ -165,7 +161,6 @@ func (c *Cell) prepare(ctx context.Context, p Program, opts OpenOptions) error {
 	return nil
 }
 
-// check refuses what the program cannot have.
 func (p Program) check(level Level, i *Isolation) error {
 	var errs []error
 	if p.Spawner != nil && level != LevelHost {
@@ -200,7 +195,6 @@ func (c *Cell) decideLevel(ctx context.Context, m machine, ownSandbox bool) (Lev
 	return LevelHost, nil
 }
 
-// openUpstream is where model calls go.
 func (c *Cell) openUpstream(ctx context.Context, p Program) (upstream gateway.Upstream, err error) {
 	switch {
 	case c.isolation.Upstream != nil:
@@ -301,7 +295,6 @@ func (c *Cell) onClose(f func() error) {
 	c.closers = append(c.closers, f)
 }
 
-// errClosed is for who starts something in a cell that is closed.
 var errClosed = advice.Wrap(errors.New("isolation: the cell is closed"), "open another one for each run")
 
 // Spawn implements [launch.Spawner]: it starts the program under the isolation of the cell. A program that is

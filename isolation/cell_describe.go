@@ -11,7 +11,6 @@ import (
 	"github.com/drover-agents/drover/isolation/internal/landlock"
 )
 
-// describe lists the protections that are enforced and those that are missing.
 func (c *Cell) describe(upstream string, leftOut []string) Protection {
 	f := facts{level: c.level, isolation: &c.isolation, addDirs: c.addDirs, shields: c.shields, guarded: c.guarded, notes: c.notes}
 	if w, ok := c.isolator.(*landlockIsolator); ok {
@@ -27,8 +26,7 @@ func (c *Cell) describe(upstream string, leftOut []string) Protection {
 	return w
 }
 
-// groupAvailable tries once whether the kernel keeps the limits of a cell as a whole: that depends on the
-// machine and the user.
+// groupAvailable tries once whether the kernel limits a cell as a whole, which depends on the machine and the user.
 var groupAvailable = sync.OnceValue(func() bool {
 	group, err := newGroup(defaultLimits)
 	return err == nil && group.Close() == nil
@@ -71,7 +69,6 @@ func (f facts) describe() Protection {
 	return Protection{Level: f.level, Enforced: w.enforced, Missing: w.missing}
 }
 
-// words collects sentences.
 type words struct{ enforced, missing []string }
 
 func (w *words) holds(format string, args ...any) {
@@ -155,12 +152,10 @@ func (f facts) noIsolation(w *words) {
 	w.lacks("neither memory nor processes nor disk are limited")
 }
 
-// files lists where the agent writes.
 func (f facts) files(w *words, where string) {
 	w.holds("files: written only in %s%s; read only there, in the system's own folders and what was named", where, f.namedPaths())
 }
 
-// namedPaths are the further paths that can be written to.
 func (f facts) namedPaths() string {
 	paths := slices.Concat(f.isolation.sandbox().WritablePaths, f.addDirs)
 	if len(paths) == 0 {
@@ -169,7 +164,6 @@ func (f facts) namedPaths() string {
 	return ", and in " + strings.Join(paths, ", ")
 }
 
-// inWords describes what tools reach.
 func (p NetworkPolicy) inWords() string {
 	reach := p.domainsInWords()
 	if p.ownProxy() {

@@ -7,7 +7,6 @@ import (
 	"strings"
 )
 
-// limits lists what the run may use, and how that is enforced.
 func (f facts) limits(w *words) {
 	l := f.isolation.Limits.resolved()
 	f.memory(w, l)

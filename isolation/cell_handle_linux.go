@@ -128,7 +128,6 @@ func openBeneath(folder *os.File, rest string) (*os.File, error) {
 	return os.NewFile(uintptr(fd), filepath.Join(folder.Name(), rest)), nil
 }
 
-// openHere opens the current directory of this process.
 func openHere() (*os.File, error) { return os.OpenFile(".", unix.O_PATH|unix.O_DIRECTORY, 0) }
 
 // handleName is a path under which a handle can be opened for reading.

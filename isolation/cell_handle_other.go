@@ -9,7 +9,6 @@ import (
 	"os"
 )
 
-// A linkError is a link that is not followed.
 type linkError struct{ link string }
 
 func (e *linkError) Error() string { return e.link + " is a symbolic link" }

@@ -21,9 +21,8 @@ import (
 	"github.com/drover-agents/drover/launch"
 )
 
-// Where a program in a jail finds what its cell serves. The gateway has an address of its own, so that
-// model calls can be kept from the proxy while "localhost" is not; the ports are ones that a server
-// which an agent starts is unlikely to want.
+// Where a program in a jail finds what its cell serves. The gateway has an address of its own, so that model calls can be
+// kept from the proxy while "localhost" is not; the ports are ones that a server which an agent starts is unlikely to want.
 var gatewayAddress = netip.MustParseAddrPort("127.0.0.2:47800")
 
 var (
@@ -53,8 +52,7 @@ func (c *Cell) jail(p Program) (*jailIsolator, error) {
 	return &jailIsolator{cell: c, mounts: mounts}, nil
 }
 
-// noProxy is what programs reach without a proxy. Where the machine's own loopback may be reached,
-// "localhost" means that; otherwise it is the cell's.
+// noProxy is what programs reach without a proxy. "localhost" is the machine's if that may be reached, else the cell's.
 func (c *Cell) noProxy() []string {
 	direct := []string{gatewayAddress.Addr().String()}
 	if !c.isolation.network().AllowLocalhost {
@@ -63,7 +61,6 @@ func (c *Cell) noProxy() []string {
 	return direct
 }
 
-// addresses are those of the listeners that every jail has inside.
 func (w *jailIsolator) addresses() addresses {
 	return addresses{
 		gateway:   "http://" + gatewayAddress.String(),
@@ -90,7 +87,6 @@ func servedAddress(n int) netip.AddrPort {
 	return netip.AddrPortFrom(gatewayAddress.Addr(), SOCKSProxyPort+1+uint16(n))
 }
 
-// spawn implements isolator.
 func (w *jailIsolator) spawn(ctx context.Context, cmd launch.Command) (launch.Process, error) {
 	program, mounts, err := w.cell.programOf(cmd, w.mounts)
 	if err != nil {
@@ -166,8 +162,7 @@ func (c *Cell) script(cmd launch.Command) []string {
 	return []string{c.cli, real}
 }
 
-// besides is the folder of a script, which needs what is beside it, unless that is more than an agent
-// should see.
+// besides is the folder of a script, which needs what is beside it, unless that is more than an agent should see.
 func besides(script string) string {
 	if dir := filepath.Dir(script); !tooWide(dir) {
 		return dir
@@ -196,10 +191,9 @@ func innermost(mounts []jail.Mount, path string) (found jail.Mount, ok bool) {
 	return found, ok
 }
 
-// shielded adds mounts under which an agent cannot replace the CLI, where the CLI is in a folder that the agent
-// can write, as one that is installed in the project. That part of the folder is read-only
-// then: a mount cannot be moved away, and what is in it cannot be changed. A link right in the folder
-// cannot be shielded, nor can a script, which needs what is beside it; spawn refuses them.
+// shielded adds mounts under which an agent cannot replace a CLI in a folder that it can write, such as one in the project.
+// That part of the folder is read-only then: a mount cannot be moved, nor its content changed. A link right in the folder,
+// or a script, which needs what is beside it, cannot be shielded; spawn refuses them.
 func (c *Cell) shielded(mounts []jail.Mount) (_ []jail.Mount, folders []string) {
 	real, err := filepath.EvalSymlinks(c.cli)
 	if err != nil {
@@ -249,7 +243,6 @@ func isScript(path string) bool {
 	return err != nil || string(begin) != "\x7fELF"
 }
 
-// variable is the value of a variable in "NAME=value" entries.
 func variable(env []string, name string) string {
 	for _, entry := range slices.Backward(env) {
 		if value, ok := strings.CutPrefix(entry, name+"="); ok {

@@ -59,8 +59,7 @@ func (c *Cell) landlock(p Program) (*landlockIsolator, error) {
 	return w, file.Close()
 }
 
-// serve opens what the CLI reaches. As in a jail, the gateway has an address of its own, so that model
-// calls can be kept from the proxy while "localhost" is not.
+// serve opens what the CLI reaches. The gateway has an address of its own, as in a jail: see gatewayAddress.
 func (w *landlockIsolator) serve() error {
 	network := w.cell.isolation.network()
 	w.at.noProxy = w.cell.noProxy()
@@ -99,7 +98,6 @@ func (w *landlockIsolator) listenOn(on netip.Addr, serve func(net.Listener) erro
 
 func (w *landlockIsolator) addresses() addresses { return w.at }
 
-// listen implements isolator.
 func (w *landlockIsolator) listen(serve func(net.Listener) error) (url string, err error) {
 	at, err := w.listenOn(gatewayAddress.Addr(), serve)
 	return "http://" + at.String(), err
@@ -131,7 +129,6 @@ func (w *landlockIsolator) ruleset(mounts []jail.Mount) landlock.Ruleset {
 	return r
 }
 
-// spawn implements isolator.
 func (w *landlockIsolator) spawn(ctx context.Context, cmd launch.Command) (launch.Process, error) {
 	program, mounts, err := w.cell.programOf(cmd, w.mounts)
 	if err != nil {
@@ -140,7 +137,6 @@ func (w *landlockIsolator) spawn(ctx context.Context, cmd launch.Command) (launc
 	return w.start(ctx, cmd, program, mounts)
 }
 
-// start starts a program that sees these mounts.
 func (w *landlockIsolator) start(ctx context.Context, cmd launch.Command, program string, mounts []jail.Mount) (launch.Process, error) {
 	kept, err := w.cell.confine(ctx, mounts)
 	if err != nil {
@@ -158,8 +154,7 @@ func (w *landlockIsolator) start(ctx context.Context, cmd launch.Command, progra
 	return p, nil
 }
 
-// launch starts the helper, which restricts itself and becomes the program. It waits for its
-// filter until it is in its control group.
+// launch starts the helper, which becomes the program. The helper waits for its filter until it is in its control group.
 func (w *landlockIsolator) launch(ctx context.Context, cmd launch.Command, program string, mounts []jail.Mount, kept *confinement) (*proc.Process, error) {
 	kit, err := openKit(w.ruleset(mounts))
 	defer kit.close()

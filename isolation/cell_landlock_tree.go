@@ -26,8 +26,7 @@ func (d detached) Kill() error {
 	return err
 }
 
-// maxSweeps bounds the looks for processes that start others while they are ended, sweepPause is between
-// two of them.
+// maxSweeps bounds the looks for processes that start others while they are ended, sweepPause is between two of them.
 const (
 	maxSweeps  = 50
 	sweepPause = 2 * time.Millisecond
@@ -47,8 +46,7 @@ func endThoseOf(home string) {
 	}
 }
 
-// endIfOf ends a process if it belongs to the home. It takes the process in hand before it looks, so that
-// it cannot meet another one that has got the same number.
+// endIfOf ends a process if it belongs to the home. It takes a handle before it looks, because pids are used again.
 func endIfOf(pid int, home string) bool {
 	p, err := os.FindProcess(pid)
 	if err != nil {
@@ -62,7 +60,6 @@ func endIfOf(pid int, home string) bool {
 	return p.Kill() == nil
 }
 
-// ownProcesses are the processes of this user.
 func ownProcesses() []int {
 	entries, _ := os.ReadDir("/proc")
 	var pids []int

@@ -37,8 +37,7 @@ func (e *WeakError) Advice() string {
 // Unwrap gives the reasons.
 func (e *WeakError) Unwrap() []error { return e.Reasons }
 
-// Best is the strongest level that this machine offers to this user, and why the stronger ones cannot be
-// had.
+// Best is the strongest level that this machine offers to this user, and why the stronger ones cannot be had.
 func Best(ctx context.Context) (Level, []error) { return thisMachine().best(ctx, LevelCell) }
 
 // MountsByHandle reports whether a cell of this user mounts files by the handles that were checked. If not, it mounts
@@ -82,7 +81,6 @@ type machine struct {
 	find func(program string) error
 }
 
-// thisMachine is the machine that this program runs on.
 func thisMachine() machine {
 	return machine{
 		goos: runtime.GOOS, root: os.Geteuid() == 0,
@@ -128,8 +126,7 @@ func (m machine) has(ctx context.Context, level Level) error {
 	return nil
 }
 
-// landlockTCP is the first version of Landlock with rules about TCP. Without them tools would reach
-// everything, against the policy.
+// landlockTCP is the first version of Landlock with TCP rules. Without them tools would reach all, against the policy.
 const landlockTCP = 4
 
 func (m machine) hasLandlock() error {
@@ -147,8 +144,7 @@ func (m machine) hasLandlock() error {
 	return m.helper()
 }
 
-// hasSandbox reports whether the CLI has a sandbox of its own here. Whether it works the CLI finds out, and
-// refuses to start otherwise.
+// hasSandbox reports whether the CLI has its own sandbox here. The CLI refuses to start if that does not work.
 func (m machine) hasSandbox() error {
 	switch m.goos {
 	case "darwin":
@@ -159,7 +155,6 @@ func (m machine) hasSandbox() error {
 	return advice.Wrap(fmt.Errorf("the CLI has no sandbox on %s", m.goos), "run on Linux or macOS, or in a container")
 }
 
-// hasSandboxPrograms looks for what the CLI's sandbox consists of on Linux.
 func (m machine) hasSandboxPrograms() error {
 	var missing []string
 	for _, program := range []struct{ file, name string }{{"bwrap", "bubblewrap"}, {"socat", "socat"}} {
@@ -174,7 +169,6 @@ func (m machine) hasSandboxPrograms() error {
 	return advice.Wrap(fmt.Errorf("the CLI's own sandbox needs %s", names), "install %s", names)
 }
 
-// raise returns the isolator of the cell's level.
 func (c *Cell) raise(p Program) (isolator, error) {
 	switch c.level {
 	case LevelCell:

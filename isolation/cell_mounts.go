@@ -150,7 +150,6 @@ func (m *mountList) open(trusted trust, path, field string) (handle *os.File, re
 	return nil, "", err
 }
 
-// fits refuses what must not be inside.
 func (m *mountList) fits(path, real string, writable bool, field string) bool {
 	switch {
 	case tooOpen(real, writable):
@@ -231,7 +230,6 @@ func tooOpen(path string, writable bool) bool {
 	return slices.Contains(always, path) || within("/proc", path) || within("/sys", path) || writable && tooWide(path)
 }
 
-// addFiles adds the files of the program.
 func (m *mountList) addFiles(files []File) {
 	for _, file := range files {
 		if _, err := os.Stat(m.absolute(file.Path)); file.Optional && err != nil {
@@ -245,8 +243,7 @@ func (m *mountList) addFiles(files []File) {
 	}
 }
 
-// addOutput adds a file that the program writes. It is created first, if it is outside: a file that is not there cannot
-// be shown.
+// addOutput adds a file that the program writes. If it is outside it is created first: a missing file cannot be shown.
 func (m *mountList) addOutput(file File) {
 	path := m.absolute(file.Path)
 	if slices.ContainsFunc(m.mounts, func(in jail.Mount) bool { return in.Writable && within(in.Target, path) }) {

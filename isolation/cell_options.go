@@ -123,7 +123,6 @@ func (c *Cell) ownVariables(path string) map[string]string {
 	return map[string]string{"PATH": path, "HOME": c.home.Path(), "TMPDIR": c.temp()}
 }
 
-// proxyVariables send tools through the proxies.
 func (a addresses) proxyVariables() map[string]string {
 	vars := map[string]string{}
 	set := func(value string, names ...string) {
@@ -159,7 +158,6 @@ func (e *Environ) addGiven(p Program, already map[string]string) {
 // replaced are variables that every cell has values of its own for, some of them made of the caller's.
 var replaced = []string{"PATH", "HOME", "TMPDIR"}
 
-// temp is where the program puts temporary files.
 func (c *Cell) temp() string {
 	if c.level == LevelCell {
 		return "/tmp" // private

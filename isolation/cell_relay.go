@@ -16,14 +16,12 @@ import (
 )
 
 const (
-	// maxRelayed bounds the connections with a proxy of the caller's at one time, as Drover's own
-	// proxy does.
+	// maxRelayed bounds the connections with a proxy of the caller's at one time, as Drover's own proxy does.
 	maxRelayed       = 256
 	relayDialTimeout = 30 * time.Second
 )
 
-// proxyOr serves Drover's proxy or, if the port is not zero, passes everything on to a proxy of the
-// caller's on the loopback of the host.
+// proxyOr serves Drover's proxy or, if the port is not zero, relays to the caller's proxy on the host's loopback.
 func (c *Cell) proxyOr(port int) func(net.Listener) error {
 	if port == 0 {
 		return c.proxy.Serve

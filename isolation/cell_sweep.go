@@ -11,7 +11,6 @@ import (
 // sweep takes a fraction of a millisecond, but some ten where a temporary folder has ten thousand entries.
 const sweepShare = 20
 
-// A pacer limits how often some work is done.
 type pacer struct {
 	mu   sync.Mutex
 	rest time.Time // not before
@@ -37,8 +36,7 @@ var (
 	groupSweeps pacer
 )
 
-// sweepHomes removes the homes of crashed programs. A home that cannot be removed now is tried again by a
-// later run.
+// sweepHomes removes the homes of crashed programs. A home that cannot be removed now is tried again by a later run.
 func sweepHomes(parent, prefix string) (err error) {
 	p, _ := homeSweeps.LoadOrStore([2]string{parent, prefix}, &pacer{})
 	p.(*pacer).try(func() { _, err = SweepHomes(parent, prefix) })

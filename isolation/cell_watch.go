@@ -18,8 +18,7 @@ import (
 	"github.com/drover-agents/drover/launch"
 )
 
-// A confinement keeps one start of the CLI within the limits that belong to the cell as a whole: by a
-// control group where one can be had, and by a watchdog.
+// A confinement keeps one start of the CLI within the limits of the whole cell: by a control group, if any, and a watchdog.
 type confinement struct {
 	cell     *Cell
 	limits   Limits
@@ -32,7 +31,6 @@ type confinement struct {
 // groups numbers the control groups of this program: each cell, and each start in it, has its own.
 var groups atomic.Int64
 
-// newGroup makes the control group of a cell, or returns why it cannot.
 func newGroup(limits Limits) (*cgroup.Group, error) {
 	groupSweeps.try(func() { cgroup.Sweep() })
 	name := fmt.Sprintf("cell-%d", groups.Add(1))
@@ -71,7 +69,6 @@ func isContent(m jail.Mount) bool {
 	return err == nil && (info.IsDir() || info.Mode().IsRegular())
 }
 
-// add puts processes into the control group, if there is one.
 func (f *confinement) add(pids []int) error {
 	if f.group == nil {
 		return nil
@@ -89,8 +86,7 @@ func (f *confinement) hold(pid int, p launch.Process) error {
 	return f.watch(pid, p.Kill)
 }
 
-// refuseSetID refuses a program that the cell could replace and that keeps its set-id bits then. The watchdog finds
-// it too, but while a command runs already.
+// refuseSetID refuses a program that the cell could replace with its set-id bits kept. The watchdog would find it too late.
 func (f *confinement) refuseSetID(ctx context.Context) error {
 	found, err := watchdog.Count(ctx, false, f.writable...)
 	if err == nil && found.SetID != "" {

@@ -2,13 +2,11 @@
 
 // Package isolation isolates an agent from the machine it runs on.
 //
-// An [Isolation] configures what the agent may use: a network for its tools ([NetworkPolicy]), files beyond
-// its workspace ([Sandbox]), variables, credentials for the model, limits. Its zero value is the safe
-// one: no network for tools, no variables of the host, no files but the workspace and a private home,
-// and the isolation level of a cell.
+// An [Isolation] configures what the agent may use: a network for its tools ([NetworkPolicy]), files beyond its workspace
+// ([Sandbox]), variables, credentials for the model, limits. Its zero value is the safe one: no network for tools, no
+// variables of the host, no files but the workspace and a private home, and the isolation level of a cell.
 //
-// [Isolation.Open] makes a cell for a [Program], which describes an agent's program: this package
-// knows no agent.
+// [Isolation.Open] makes a cell for a [Program], which describes an agent's program: this package knows no agent.
 //
 // Promises:
 //

@@ -15,8 +15,7 @@ type Environ struct {
 	Vars map[string]string
 	// Path is where the agent finds programs.
 	Path string
-	// LeftOut are the names of the host's variables that IncludeHostEnv would have brought, and that
-	// look sensitive. They are sorted.
+	// LeftOut are the sorted names of the host's variables that IncludeHostEnv did not bring because they look sensitive.
 	LeftOut []string
 }
 
@@ -30,9 +29,8 @@ var hostAllowed = []string{
 // cellPath is where programs are in a cell, which has the host's /usr.
 const cellPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-// BuildEnv builds the variables from nothing: what the host has of a few harmless ones, with
-// IncludeHostEnv the rest of the host that is not sensitive, then Env. It fails if Env has a variable
-// that would weaken the isolation.
+// BuildEnv builds the variables from nothing: what the host has of a few harmless ones, with IncludeHostEnv the rest of the
+// host that is not sensitive, then Env. It fails if Env has a variable that would weaken the isolation.
 //
 // PATH is that of Env, if it has one. Otherwise it is the host's with IncludeHostEnv and where the host's
 // files are not hidden, and else that of the system's programs.
@@ -67,8 +65,7 @@ func (i *Isolation) path(level Level) string {
 	return cellPath
 }
 
-// absolutePath is a list of folders without those that are meant from the working directory: the agent
-// could put programs there.
+// absolutePath drops the folders that are relative to the working directory, where the agent could put programs.
 func absolutePath(list string) string {
 	var folders []string
 	for _, folder := range filepath.SplitList(list) {
@@ -79,8 +76,7 @@ func absolutePath(list string) string {
 	return strings.Join(folders, string(filepath.ListSeparator))
 }
 
-// addHost takes a variable of the host if it may pass. What passes is judged by its value too: nothing
-// is harmless by name alone.
+// addHost takes a variable of the host if it may pass. Its value counts too: nothing is harmless by name alone.
 func (e *Environ) addHost(name, value string, all bool) {
 	switch {
 	case name == "PATH", !isHarmless(name) && !all, strings.ContainsRune(value, 0):

@@ -19,8 +19,7 @@ import (
 
 // ExecOptions configures [Isolation.Exec].
 type ExecOptions struct {
-	// Argv is the command: a program and its arguments. A name without a slash is looked for in the PATH, one
-	// with a slash in the working directory.
+	// Argv is a program and its arguments. A name is looked for in the PATH, a path with a slash in the working directory.
 	Argv []string
 	// Program is the agent's, in whose workspace the command runs: Dir and AddDirs, which the command can read. The command
 	// has the variables of its host, can have none that it refuses, and cannot replace its Path. Find is not asked.
@@ -77,7 +76,6 @@ func (i *Isolation) Exec(ctx context.Context, o ExecOptions) (done guard.Execute
 	return c.await(ctx, p, o)
 }
 
-// startCommand does everything up to the start.
 func (c *Cell) startCommand(ctx context.Context, o ExecOptions) (_ launch.Process, err error) {
 	if c.level, err = c.decideLevel(ctx, thisMachine(), false); err != nil {
 		return nil, err
@@ -103,7 +101,6 @@ func (c *Cell) startCommand(ctx context.Context, o ExecOptions) (_ launch.Proces
 	return c.spawnCommand(ctx, o, launch.Command{Path: path, Args: args, Dir: c.dir, Env: env})
 }
 
-// commandEnv is the whole environment of a command.
 func (c *Cell) commandEnv(given map[string]string) (all []string, err error) {
 	env, err := c.isolation.BuildEnv(c.level)
 	if err != nil {
@@ -127,7 +124,6 @@ func command(argv []string) (path string, args []string, err error) {
 	return path, argv[1:], err
 }
 
-// await waits for the end of a command and takes its output.
 func (c *Cell) await(ctx context.Context, p launch.Process, o ExecOptions) (guard.Executed, error) {
 	limit := cmp.Or(o.Timeout, defaultExecTime)
 	within, cancel := context.WithTimeout(ctx, limit)

@@ -11,7 +11,6 @@ import (
 	"github.com/drover-agents/drover/launch"
 )
 
-// spawnCommand starts a command under the isolation of the cell's level.
 func (c *Cell) spawnCommand(ctx context.Context, o ExecOptions, cmd launch.Command) (launch.Process, error) {
 	if c.level == LevelHost {
 		return (&openIsolator{cell: c}).spawn(ctx, cmd)
@@ -33,7 +32,6 @@ func (c *Cell) spawnCommand(ctx context.Context, o ExecOptions, cmd launch.Comma
 	return c.start(ctx, spec)
 }
 
-// commandMounts are what of the host's files a command sees.
 func (c *Cell) commandMounts(o ExecOptions) ([]jail.Mount, error) {
 	m := c.newMounts(!o.ReadOnly)
 	sandbox := c.isolation.sandbox()

@@ -29,7 +29,6 @@ func (t *tail) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// drain reads until all readers are at their end.
 func (t *tail) drain(readers ...io.Reader) {
 	var reading sync.WaitGroup
 	for _, r := range readers {

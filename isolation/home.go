@@ -26,9 +26,8 @@ type HomeOptions struct {
 	ConfigDir string
 }
 
-// A Home is the private home of one run: settings, skills, transcripts, temporary files. No other user
-// can read it, and Close removes it. A program that is killed before it calls Close leaves it behind
-// for [SweepHomes].
+// A Home is the private home of one run: settings, skills, transcripts, temporary files. No other user can read it, and
+// Close removes it. A program that is killed before it calls Close leaves it behind for [SweepHomes].
 type Home struct {
 	folder *leftover.Folder
 	config string

@@ -6,8 +6,7 @@ import "os"
 
 // A Host is the machine as far as a run may look at it. The zero value is this process and its user.
 type Host struct {
-	// Environ are the variables, as "NAME=value". Nil means [os.Environ]. In [Isolation.Open], and so in a
-	// run, nil means [Program.HostEnviron].
+	// Environ are the variables, as "NAME=value". Nil means [os.Environ], and in [Isolation.Open] [Program.HostEnviron].
 	Environ func() []string
 	// Home is the folder of the user. Empty means [os.UserHomeDir].
 	Home string

@@ -11,8 +11,7 @@ import (
 	"github.com/drover-agents/drover/launch"
 )
 
-// An Isolation configures how an agent is isolated from the machine, and what of the machine it may
-// use. The zero value is the safe one and ready to use.
+// An Isolation configures how an agent is isolated and what of the machine it may use. The zero value is safe to use.
 type Isolation struct {
 	// Network is what tools may reach. Nil means nothing.
 	Network *NetworkPolicy
@@ -21,15 +20,13 @@ type Isolation struct {
 	// Env are variables for the agent, laid over all others. Variables that the isolation depends on or
 	// that carry credentials are refused, with the name of the field to use instead.
 	Env map[string]string
-	// IncludeHostEnv adds the host's variables that neither have a sensitive name nor look like a
-	// secret.
+	// IncludeHostEnv adds the host's variables that neither have a sensitive name nor look like a secret.
 	IncludeHostEnv bool
 	// APIKey is the credential for the model; it overrides those of the host, and Bedrock is off then.
 	APIKey string
 	// AWSConfigPath is the folder with the AWS files. Empty means ~/.aws of the host.
 	AWSConfigPath string
-	// Auth is the authentication with the model if APIKey is empty. Zero means that of the host's
-	// agent, without a stored login.
+	// Auth is the authentication with the model without APIKey. Zero means that of the host's agent, without a stored login.
 	Auth Auth
 	// Upstream answers model calls instead of the one that Auth finds: a scripted model, a recording.
 	Upstream gateway.Upstream
@@ -37,8 +34,7 @@ type Isolation struct {
 	Limits Limits
 	// Trackers count what the model costs, and end the run when a budget is spent.
 	Trackers []*guard.Tracker
-	// Weakest is the weakest isolation level that the run accepts. Zero means LevelCell: a run that
-	// cannot have a cell does not start.
+	// Weakest is the weakest level that the run accepts. Zero means LevelCell: without a cell the run does not start.
 	Weakest Level
 	// Strongest is the strongest level that the run uses, even if the machine offers a stronger one.
 	// Zero means LevelCell. Weakest must not be stronger.
@@ -52,15 +48,13 @@ type Isolation struct {
 	Populate func(*Home) error
 	// Started is called with each process of the program. Nil means that it is not called.
 	Started func(launch.Process)
-	// Gateway passes the model calls. Runs with the same one share its queue and back off
-	// together. Nil means [gateway.Shared].
+	// Gateway passes the model calls. Runs of one gateway share its queue and back off together. Nil means [gateway.Shared].
 	Gateway *gateway.Gateway
 	// Host is the machine: its variables and the folder of its user. Zero means this process.
 	Host Host
 }
 
-// Validate refuses what cannot be enforced at this level on this operating system (a GOOS), for any program. All
-// problems are returned at once.
+// Validate returns everything that cannot be enforced at this level on this operating system (a GOOS), for any program.
 func (i *Isolation) Validate(level Level, goos string) error {
 	var weaker error
 	if level > i.Weakest {

@@ -4,8 +4,7 @@ package isolation
 
 import "time"
 
-// Limits are what one run may use of the machine. In each field zero means the default that is written
-// there, and a negative value means no limit.
+// Limits are what one run may use of the machine. Zero means the default of each field, a negative value no limit.
 type Limits struct {
 	// Memory is what all processes of the run may have in memory together, in bytes. The kernel keeps
 	// it where this program may make control groups. Elsewhere a watchdog ends the run: when its

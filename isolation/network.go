@@ -19,15 +19,13 @@ type NetworkPolicy struct {
 	AllowedDomains []string
 	// AllowedPorts are the ports of those hosts. Nil means all; empty and not nil means none.
 	AllowedPorts []int
-	// AllowLocalhost lets tools reach servers on the loopback of the host. A cell has a loopback of
-	// its own, on which tools may always listen.
+	// AllowLocalhost lets tools reach servers on the host's loopback. In a cell tools may always listen on its own loopback.
 	AllowLocalhost bool
 	// AllowLocalBinding lets tools listen on the loopback of the host where they share it (Landlock,
 	// and the CLI's sandbox on macOS). In a cell they have their own, and it changes nothing.
 	AllowLocalBinding bool
-	// UnixSockets are paths of sockets that tools may connect to. Each gives away what the program
-	// behind it can do: the socket of Docker is the machine. The CLI's own sandbox knows paths on
-	// macOS only.
+	// UnixSockets are paths of sockets that tools may connect to. Each gives away what the program behind it can do: the
+	// socket of Docker is the machine. The CLI's own sandbox knows paths on macOS only.
 	UnixSockets []string
 	// AllowAllUnixSockets allows every socket. A cell refuses it: name the sockets.
 	AllowAllUnixSockets bool
@@ -164,7 +162,6 @@ func badDomain(domain string) string {
 	return ""
 }
 
-// network is the policy in effect.
 func (i *Isolation) network() NetworkPolicy {
 	if i.Network == nil {
 		return *NoNetwork()
@@ -172,7 +169,6 @@ func (i *Isolation) network() NetworkPolicy {
 	return *i.Network
 }
 
-// proxyPolicy is the policy in the words of the proxy.
 func (i *Isolation) proxyPolicy() proxy.Policy {
 	n := i.network()
 	return proxy.Policy{Domains: n.AllowedDomains, Ports: n.AllowedPorts, Localhost: n.AllowLocalhost}

@@ -57,9 +57,8 @@ const (
 )
 
 // Probe tries the protections that a run of this program with this isolation would have. Instead of the program it starts a
-// script, which tries to read, write, reach and see what was planted for it on this machine: a file, a
-// server on loopback, a process, a key without access. It touches no other file or process. A nil
-// Isolation is the default one.
+// script, which tries to read, write, reach and see what was planted for it on this machine: a file, a server on loopback,
+// a process, a key without access. It touches no other file or process. A nil Isolation is the default one.
 //
 // Probe returns an error if it cannot try the protections, or if their level is weaker than the isolation
 // accepts. Protections that do not hold are in the report. The CLI's own sandbox, which is around single commands, is not
@@ -117,8 +116,7 @@ func (p *planted) tryFrom(ctx context.Context, i *Isolation, program Program) (_
 	return Report{Level: cell.Level(), Attempts: p.judge(seen)}, nil
 }
 
-// isolation is the one to try, with a key that opens nothing: where a credential of the user's would be,
-// the planted one is.
+// isolation is the one to try, with the planted key, which opens nothing, in place of the user's credential.
 func (p *planted) isolation(i *Isolation, program Program) (*Isolation, error) {
 	probe := Isolation{}
 	if i != nil {

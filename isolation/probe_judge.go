@@ -39,7 +39,6 @@ func (p *planted) read(output string) (map[string]string, error) {
 	return parts, nil
 }
 
-// judge decides for each attempt whether it was blocked.
 func (p *planted) judge(seen map[string]string) []Attempt {
 	status := statusOf(seen[partStatus])
 	_, err := os.Stat(p.written)
@@ -104,7 +103,6 @@ func interfaces(seen string) Attempt {
 	return attempt("have a network of the host", held, "only lo is there", "there is "+cmp.Or(strings.Join(names, ", "), "what is not known"))
 }
 
-// statusOf reads the fields of /proc/self/status.
 func statusOf(text string) map[string]string {
 	fields := map[string]string{}
 	for line := range strings.Lines(text) {

@@ -98,7 +98,6 @@ func (p *planted) start() error {
 	return nil
 }
 
-// remove takes everything away again.
 func (p *planted) remove() {
 	if p.end != nil {
 		_ = p.end() // "read" fails at the end of its input, which is what ends it
@@ -112,8 +111,7 @@ func (p *planted) remove() {
 	}
 }
 
-// script tries everything and prints the results. It does not know the key, which would be in its
-// arguments. A failed attempt prints nothing.
+// script tries everything and prints what succeeded. It does not know the key, which would be in its arguments.
 func (p *planted) script(home string) string {
 	quote := func(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
 	parts := []struct{ name, command string }{

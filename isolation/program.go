@@ -14,8 +14,7 @@ import (
 // inside. The package of an agent makes one of the agent's options. The zero value is for a program that needs only the
 // current directory and whose path is not known before it is started.
 type Program struct {
-	// Path is the program as the caller names it. No agent may replace it. Empty means that it is not known, or for Find
-	// to find.
+	// Path is the program as the caller names it. No agent may replace it. Empty means unknown, or for Find to find.
 	Path string
 	// Find returns the path of the program to start, or "" without one, which makes the start fail. Unless
 	// Path names one it must not take one in the workspace, where an earlier agent may have put it. Nil means Path.
@@ -104,8 +103,7 @@ type RefusedVariable struct {
 // Inside is what a program finds in its cell.
 type Inside struct {
 	Level Level
-	// Isolation is the one in effect. Sandbox is never nil; its AskBeforeBash is set where [OpenOptions.Judged] asks
-	// for it.
+	// Isolation is the one in effect. Sandbox is never nil; its AskBeforeBash is set if [OpenOptions.Judged] asks for it.
 	Isolation *Isolation
 	// Program is the path of the program, or "" if it is not known.
 	Program string

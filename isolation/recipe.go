@@ -13,8 +13,7 @@ func Development() *Isolation {
 	}
 }
 
-// Autonomous is for unattended agents in a permission mode that asks nothing: they have no network and
-// no files but their workspace.
+// Autonomous is for unattended agents in a permission mode that asks nothing: no network and no files but the workspace.
 func Autonomous() *Isolation {
 	return &Isolation{Network: NoNetwork(), Sandbox: &Sandbox{}, Weakest: LevelCell}
 }

@@ -13,8 +13,7 @@ import (
 type Sandbox struct {
 	// Disabled runs the agent without isolation ([LevelHost]). [Isolation.Weakest] must allow that.
 	Disabled bool
-	// WritablePaths and ReadablePaths are files and folders that the agent may use besides the
-	// workspace. Relative ones are meant from the workspace.
+	// WritablePaths and ReadablePaths are further files and folders for the agent. Relative ones start at the workspace.
 	WritablePaths, ReadablePaths []string
 	// ExcludedCommands run outside of the CLI's own sandbox ("docker"). They never leave a cell. Where
 	// the CLI's own sandbox is the only isolation, each is a hole in it.
@@ -25,11 +24,9 @@ type Sandbox struct {
 	// AskBeforeBash makes commands of the Bash tool ask like any other tool. By default they do not,
 	// since they are isolated; that is safe as long as the network policy is closed.
 	AskBeforeBash bool
-	// Nested runs the CLI's own sandbox inside of the cell, for the Bash tool. The cell's filter of
-	// system calls is relaxed for that.
+	// Nested runs the CLI's own sandbox for the Bash tool inside of the cell, whose filter of system calls is relaxed then.
 	Nested bool
-	// WeakerNested lets the CLI's own sandbox do without a /proc of its own, as in a container without
-	// privileges. Nested implies it.
+	// WeakerNested lets the CLI's own sandbox lack a /proc, as in a container without privileges. Nested implies it.
 	WeakerNested bool
 	// IgnoreFileViolations (paths) and IgnoreNetworkViolations (hosts) are refusals of the CLI's own
 	// sandbox that are not reported to the model. They are refused all the same.
@@ -166,7 +163,6 @@ func (e *RefusedError) Error() string {
 // Advice implements [advice.Adviser].
 func (e *RefusedError) Advice() string { return e.Next }
 
-// sandbox is the sandbox in effect.
 func (i *Isolation) sandbox() Sandbox {
 	if i.Sandbox == nil {
 		return Sandbox{}

@@ -9,8 +9,7 @@ import (
 	"github.com/drover-agents/drover/internal/safetext"
 )
 
-// sensitivePrefixes begin the names of variables that never come from the host: credentials, and
-// locations that are private to it. They are compared in capitals.
+// sensitivePrefixes begin names, in capitals, of variables that never come from the host: credentials and private locations.
 var sensitivePrefixes = []string{
 	"HOME", "USERPROFILE", "APPDATA", "LOCALAPPDATA", "XDG_", "TMPDIR", "TEMP", "TMP",
 	"CLAUDE", "ANTHROPIC_", "AWS_", "GOOGLE_", "GCLOUD_", "GCP_", "CLOUDSDK_", "CLOUD_ML_", "VERTEX_",
@@ -23,8 +22,7 @@ var sensitivePrefixes = []string{
 	"OTEL_EXPORTER_", "DROVER_",
 }
 
-// commandPrefixes begin the names of variables with which a program can be made to run something, or
-// to look elsewhere for its parts.
+// commandPrefixes begin names of variables that make a program run something, or look elsewhere for its parts.
 var commandPrefixes = []string{
 	"LD_", "DYLD_", "GLIBC_TUNABLES", "GCONV_PATH", "MALLOC_", "BASH_ENV", "BASH_FUNC", "BASHOPTS", "SHELLOPTS", "PROMPT_COMMAND", "PS0", "PS1", "PS2", "PS4", "IFS", "CDPATH", "ZDOTDIR", "FPATH", "INPUTRC",
 	"NODE_", "BUN_", "DENO_", "ELECTRON_", "PYTHON", "PERL", "RUBY", "JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS", "JDK_JAVA_OPTIONS", "CLASSPATH", "LUA_", "PHP",
@@ -43,7 +41,6 @@ var sensitiveWords = []string{
 // keyWords end in a word that is too short to look for anywhere: MONKEY is not a KEY, PASSENGER not a PASS.
 var keyWords = []string{"KEY", "KEYS", "APIKEY", "APIKEYS", "PASS", "PWD", "PW", "PAT", "PIN", "SALT", "OTP", "CREDS", "CRED", "SAS"}
 
-// sensitiveName reports whether a variable of the host stays out by its name.
 func sensitiveName(name string) bool {
 	upper := strings.ToUpper(name)
 	hasPrefix := func(prefix string) bool { return strings.HasPrefix(upper, prefix) }
@@ -53,8 +50,7 @@ func sensitiveName(name string) bool {
 		slices.ContainsFunc(sensitiveWords, contains) || hasKeyWord(upper)
 }
 
-// plainName reports whether a name has only letters, digits and underscores, which excludes exported
-// functions of shells.
+// plainName reports whether a name has only letters, digits and underscores, which excludes exported functions of shells.
 func plainName(upper string) bool {
 	return upper != "" && !strings.ContainsFunc(upper, func(r rune) bool {
 		return r != '_' && (r < '0' || r > '9') && (r < 'A' || r > 'Z')
@@ -71,14 +67,12 @@ func hasKeyWord(upper string) bool {
 	return false
 }
 
-// sensitiveValue reports whether a value looks like a secret, whatever its name is.
 func sensitiveValue(value string) bool {
 	var shapes *safetext.Redactor
 	return shapes.String(value) != value || hasSecretPrefix(value) || hasUserinfo(value)
 }
 
-// secretPrefixes begin keys of well-known makers. In a variable they count even when they are too
-// short to be real.
+// secretPrefixes begin keys of well-known makers. In a variable they count even when they are too short to be real.
 var secretPrefixes = []string{"sk-", "sk_", "pk_live", "rk_live", "AKIA", "ASIA", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "glpat-", "xoxa-", "xoxb-", "xoxp-", "xapp-", "AIza", "ya29.", "npm_", "pypi-", "hf_", "dckr_pat_", "dop_v1_", "-----BEGIN", "eyJ"}
 
 func hasSecretPrefix(value string) bool {

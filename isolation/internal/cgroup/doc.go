@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package cgroup limits one cell by a control group of its own: the memory and the number of
-// processes of everything in it together, which rlimits cannot do, because they count each process,
-// or all processes of a user, alone.
+// Package cgroup limits one cell by a control group of its own: the memory and the number of processes of everything in it
+// together, which rlimits cannot do, because they count each process, or all processes of a user, alone.
 //
 // Promises:
 //

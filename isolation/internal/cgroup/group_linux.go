@@ -90,7 +90,6 @@ func (g *Group) make(path string, controllers map[string]api, l Limits) error {
 	return nil
 }
 
-// limit sets the limits of l for one controller.
 func (g *Group) limit(path, controller string, api api, l Limits) error {
 	value := map[string]int64{"memory": l.Memory, "pids": int64(l.Processes)}[controller]
 	if value == 0 {
@@ -248,7 +247,6 @@ func members(path string) string {
 	return strings.Join(words, " ")
 }
 
-// realHost is this machine.
 func realHost() host {
 	return host{
 		proc:        "/proc",

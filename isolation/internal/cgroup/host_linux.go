@@ -98,8 +98,7 @@ type cgroupMount struct {
 	controllers []string // "" alone is version 2
 }
 
-// parseMount reads a line such as
-// "35 31 0:32 / /sys/fs/cgroup/memory rw,relatime shared:9 - cgroup cgroup rw,memory".
+// parseMount reads a line such as "35 31 0:32 / /sys/fs/cgroup/memory rw,relatime shared:9 - cgroup cgroup rw,memory".
 func parseMount(line string) (cgroupMount, bool) {
 	before, after, ok := strings.Cut(line, " - ")
 	left, right := strings.Fields(before), strings.Fields(after)
@@ -133,7 +132,6 @@ func (m cgroupMount) below(group string) (string, bool) {
 	return below, ok && (below == "" || below[0] == '/')
 }
 
-// wanted lists the controllers that the limits need.
 func wanted(l Limits) []string {
 	var names []string
 	if l.Memory > 0 {
@@ -199,7 +197,6 @@ func (h host) usable(path string, controllers []string, own bool) error {
 	return nil
 }
 
-// missingIn lists the controllers that a file of a group does not name.
 func missingIn(path, file string, controllers []string) []string {
 	content, _ := os.ReadFile(filepath.Join(path, file))
 	have := strings.Fields(string(content))

@@ -48,7 +48,6 @@ func goodName(name string) bool {
 	return name != "" && len(name) <= 128 && strings.Trim(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_") == ""
 }
 
-// self is this process.
 func (h host) self() (owner, error) {
 	var space unix.Stat_t
 	if err := unix.Stat(filepath.Join(h.proc, "self/ns/pid"), &space); err != nil {
@@ -126,8 +125,7 @@ func killMember(pid int, isMember func() bool) {
 	}
 }
 
-// gone reports whether an owner has surely ended. Of other PID namespaces, and of processes that we
-// may not look at, nothing is known.
+// gone reports whether an owner has surely ended. Nothing is known of other PID namespaces and of hidden processes.
 func (h host) gone(o, me owner) bool {
 	if o.namespace != me.namespace {
 		return false

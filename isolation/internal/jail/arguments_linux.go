@@ -18,8 +18,7 @@ const (
 	defaultSharedBytes = 64 << 20
 )
 
-// A bind is a mount as bubblewrap gets it: a path that it can reach or the number of a descriptor, and the
-// path inside.
+// A bind is a mount as bubblewrap gets it: a path that it can reach or the number of a descriptor, and the path inside.
 type bind struct {
 	source, target string
 	writable, byFD bool

@@ -23,8 +23,7 @@ import (
 // nobody is a user of every Linux that owns nothing.
 const nobody = 65534
 
-// A Cell is a program that runs in a cell. Its Kill ends everything inside, its Wait returns when
-// everything inside is gone.
+// A Cell is a program that runs in a cell. Kill ends everything inside, Wait returns when all of it is gone.
 type Cell struct {
 	*proc.Process
 	listeners []net.Listener
@@ -166,16 +165,14 @@ func (o *outfit) add(f *os.File, err error) int {
 	return proc.FirstFile + len(o.files) - 1
 }
 
-// hostPipe adds the read end of a pipe whose other end b keeps open until the cell has ended, or this
-// program.
+// hostPipe adds the read end of a pipe whose other end b keeps open until the cell has ended, or this program.
 func (o *outfit) hostPipe(b *proc.Bubblewrap) int {
 	r, w, err := os.Pipe()
 	b.Held = w
 	return o.add(r, err)
 }
 
-// arguments writes bubblewrap's arguments to a file, since those on its command line can be read
-// inside, and returns the file's number.
+// arguments writes bubblewrap's arguments to a file, as its command line can be read inside, and returns the file's number.
 func (o *outfit) arguments(s Spec, binds []bind) int {
 	filter := o.add(DataFile(Filter(s.Nested)))
 	files := map[string]int{}

@@ -22,7 +22,6 @@ type tempFolder struct {
 	bytes int64
 }
 
-// tempFolders are those of the cell.
 func (s Spec) tempFolders(binds []bind) []tempFolder {
 	temp := cmp.Or(s.TempBytes, defaultTempBytes)
 	all := []tempFolder{{"/dev/shm", cmp.Or(s.SharedBytes, defaultSharedBytes)}, {"/tmp", temp}}

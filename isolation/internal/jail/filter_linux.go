@@ -10,9 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Filter is the seccomp program of a cell, as the kernel takes it: an array of struct sock_filter.
-// Nested is the weaker one of [Spec]. A program of another processor is killed; anything refused gets
-// an error that programs know how to meet.
+// Filter is the seccomp program of a cell, as the kernel takes it: an array of struct sock_filter. Nested is the weaker one
+// of [Spec]. A program of another processor is killed; anything refused gets an error that programs know how to meet.
 func Filter(nested bool) []byte { return assemble(compile(rules(nested))) }
 
 // SharedNetworkFilter is the strict filter for a program that is in the network of the host, behind rules

@@ -16,8 +16,7 @@ type rule struct {
 	errno unix.Errno
 	// whenAll narrows the rule to calls in which each of these arguments has one of these bits.
 	whenAll []bits
-	// argument and only, or except, narrow it to calls in which the argument is, or is not, one of
-	// these values.
+	// argument and only, or except, narrow it to calls in which the argument is, or is not, one of these values.
 	argument     int
 	only, except []uint32
 	// decide is the whole answer, where the others do not suffice.
@@ -103,8 +102,7 @@ func socketRules() []rule {
 	}
 }
 
-// decideSocket allows unix sockets and, of internet ones, streams of protocol 0 or TCP: no UDP, no
-// Multipath TCP, no SCTP.
+// decideSocket allows unix sockets and, of internet ones, streams of protocol 0 or TCP: no UDP, no Multipath TCP, no SCTP.
 func decideSocket() []unix.SockFilter {
 	const cloexec, nonblock = unix.SOCK_CLOEXEC, unix.SOCK_NONBLOCK
 	streams := []uint32{unix.SOCK_STREAM, unix.SOCK_STREAM | cloexec, unix.SOCK_STREAM | nonblock, unix.SOCK_STREAM | cloexec | nonblock}
@@ -127,8 +125,7 @@ func decideSocket() []unix.SockFilter {
 	)
 }
 
-// namespaceRules keep a program from making or entering namespaces, and from mounting. A sandbox
-// inside of the cell needs these calls.
+// namespaceRules keep a program from making and entering namespaces, and from mounting. A nested sandbox needs these calls.
 var namespaceRules = []rule{
 	{errno: unix.EPERM, calls: []uint32{
 		unix.SYS_UNSHARE, unix.SYS_SETNS, unix.SYS_MOUNT, unix.SYS_UMOUNT2, unix.SYS_PIVOT_ROOT, unix.SYS_CHROOT,
@@ -157,7 +154,6 @@ func setuidRules() []rule {
 
 const (
 	setuidBits = unix.S_ISUID | unix.S_ISGID
-	// createFlags are those with which open looks at its mode: O_CREAT and the bit of its own of
-	// O_TMPFILE.
+	// createFlags are those with which open looks at its mode: O_CREAT and the bit of its own of O_TMPFILE.
 	createFlags = unix.O_CREAT | unix.O_TMPFILE&^unix.O_DIRECTORY
 )

@@ -15,8 +15,7 @@ import (
 // guardPath is where the loader finds the guard inside.
 const guardPath = "/run/drover/guard.so"
 
-// Guardable reports whether [Spec.Guard] works for the program at a path of the host: its loader must be
-// the one of glibc, and for this processor.
+// Guardable reports whether [Spec.Guard] works for a program of the host: its loader must be glibc's, for this processor.
 func Guardable(program string) bool {
 	file, err := elf.Open(program)
 	if err != nil {

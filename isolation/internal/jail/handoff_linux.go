@@ -51,8 +51,7 @@ func (h *Handoff) Close() {
 	_ = h.conn.Close()
 }
 
-// errNoReport is returned by Receive if the helper ended without a word: it was killed, or whatever
-// was to start it failed.
+// errNoReport is returned by Receive if the helper ended without a word: it was killed, or whatever was to start it failed.
 var errNoReport = errors.New("the cell ended before its program ran")
 
 // Receive waits until the program runs and returns the listeners, in order. The caller closes them.

@@ -7,8 +7,7 @@ import (
 	_ "embed"
 )
 
-// helperELF is helper/helper.c, compiled, and guardELF is helper/guard.c. TestHelperFile_IsBuiltFromItsSource
-// builds them.
+// helperELF is helper/helper.c, compiled, and guardELF is helper/guard.c. TestHelperFile_IsBuiltFromItsSource builds them.
 var (
 	//go:embed helper_arm64.elf
 	helperELF []byte

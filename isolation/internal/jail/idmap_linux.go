@@ -19,15 +19,13 @@ type owner struct{ uid, gid uint32 }
 
 type idmapKey struct{ on, as owner }
 
-// idmaps keeps the user namespaces that stand for id maps, by what they map. There are as many as
-// there are owners of mounted folders, so they are kept open.
+// idmaps keeps the user namespaces that stand for id maps open: there is one for each owner of mounted folders.
 var idmaps = struct {
 	mu   sync.Mutex
 	open map[idmapKey]*os.File
 }{open: map[idmapKey]*os.File{}}
 
-// idmap returns a user namespace in which two owners are swapped and all others
-// stay. A mount with this map shows files of the one as files of the other.
+// idmap is a user namespace that swaps only two owners: a mount with this map shows files of the one as files of the other.
 func idmap(on, as owner) (*os.File, error) {
 	idmaps.mu.Lock()
 	defer idmaps.mu.Unlock()
@@ -43,8 +41,7 @@ func idmap(on, as owner) (*os.File, error) {
 	return f, nil
 }
 
-// newIDMap starts a process that waits in a new user namespace, takes a handle on the namespace, and
-// lets the process end.
+// newIDMap starts a process that waits in a new user namespace, takes a handle on the namespace, and lets the process end.
 func newIDMap(on, as owner) (*os.File, error) {
 	uids, err := ownRanges("/proc/self/uid_map")
 	if err != nil {
@@ -83,8 +80,7 @@ func newIDMap(on, as owner) (*os.File, error) {
 // An idRange is a run of ids that exist here.
 type idRange struct{ start, count int }
 
-// ownRanges reads which ids exist in our own user namespace: all of them on most machines, some in
-// a container.
+// ownRanges reads which ids exist in our own user namespace: all of them on most machines, some in a container.
 func ownRanges(path string) ([]idRange, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {

@@ -80,8 +80,7 @@ func (l Limits) resources() []resource {
 	return all
 }
 
-// HelperFile opens the helper: a sealed file in memory, to be run as /proc/self/fd/N by a process that
-// inherits it. The caller closes it.
+// HelperFile opens the helper, a sealed file in memory, for a child to run as /proc/self/fd/N. The caller closes it.
 func HelperFile() (*os.File, error) {
 	f, err := memoryFile("drover-cell", helperELF, unix.MFD_EXEC)
 	if errors.Is(err, unix.EINVAL) { // before Linux 6.3 every such file can be run
@@ -94,8 +93,7 @@ func HelperFile() (*os.File, error) {
 	return f, nil
 }
 
-// DataFile gives a child data to read: a sealed file in memory that shows up nowhere. The caller
-// closes it.
+// DataFile gives a child data to read: a sealed file in memory that shows up nowhere. The caller closes it.
 func DataFile(data []byte) (*os.File, error) {
 	f, err := memoryFile("drover-data", data, unix.MFD_NOEXEC_SEAL)
 	if errors.Is(err, unix.EINVAL) {
@@ -107,8 +105,7 @@ func DataFile(data []byte) (*os.File, error) {
 	return f, nil
 }
 
-// memoryFile makes a file that cannot be changed any more. It is opened again for reading, because a
-// program that is open for writing cannot be run.
+// memoryFile makes a sealed file. It is opened again for reading, because a program that is open for writing cannot run.
 func memoryFile(name string, data []byte, flags int) (*os.File, error) {
 	fd, err := unix.MemfdCreate(name, unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING|flags)
 	if err != nil {

@@ -68,7 +68,6 @@ func (all sources) open(m Mount) (source, error) {
 	return s, nil
 }
 
-// dup is another descriptor of a handle.
 func dup(handle *os.File) (*os.File, error) {
 	fd, err := unix.FcntlInt(handle.Fd(), unix.F_DUPFD_CLOEXEC, 0)
 	if err != nil {
@@ -130,7 +129,6 @@ func openBeneath(folder *os.File, path, rest, writable string) (*os.File, error)
 
 func (s source) folder() bool { return s.stat.Mode&unix.S_IFMT == unix.S_IFDIR }
 
-// mounted is what the helper must find at a path.
 func (s source) mounted(path string, readOnly bool) mounted {
 	return mounted{path, unix.Major(s.stat.Dev), unix.Minor(s.stat.Dev), s.stat.Ino, readOnly}
 }

@@ -23,27 +23,21 @@ type Spec struct {
 	Dir string
 	// Env is the whole environment as "NAME=value" entries, last one wins.
 	Env []string
-	// Mounts are what the program sees beside the system's own. One below another is laid over it,
-	// whatever their order here.
+	// Mounts are what the program sees beside the system. One below another is laid over it, whatever their order.
 	Mounts []Mount
-	// Files are small read-only files made inside. They replace those made by default: passwd,
-	// group, hosts and nsswitch.conf in /etc.
+	// Files are small read-only files inside. They replace the default passwd, group, hosts and nsswitch.conf in /etc.
 	Files []File
-	// Listen are loopback TCP addresses (IPv4, ports from 1024, at most 16) opened inside and handed
-	// out, in order.
+	// Listen are loopback TCP addresses (IPv4, ports from 1024, at most 16) opened inside and handed out, in order.
 	Listen []netip.AddrPort
 	// Limits are resource limits of each process inside.
 	Limits Limits
 	// TempBytes and SharedBytes are the sizes of /tmp and /dev/shm. Zero means 1 GiB and 64 MiB.
 	TempBytes, SharedBytes int64
-	// Nested lets the program use namespaces of its own, as the CLI's Bash sandbox needs. It is
-	// weaker: more of the kernel can be reached from inside.
+	// Nested lets the program use namespaces, as the CLI's Bash sandbox needs. It is weaker: more of the kernel is exposed.
 	Nested bool
-	// Guard keeps other processes inside, which are the same user, from the memory and the descriptors of
-	// the program. It is for programs that are [Guardable].
+	// Guard keeps other processes inside, of the same user, from memory and descriptors of a [Guardable] program.
 	Guard bool
-	// UID is the host user and group of the cell if this program is root. Zero means 65534. It is
-	// not used otherwise: the cell runs as the current user then.
+	// UID is the cell's host user and group if this program is root; else that is the current user. Zero means 65534.
 	UID uint32
 	// Bwrap is the bubblewrap. Empty means the one on this process's PATH.
 	Bwrap string
@@ -121,7 +115,6 @@ func (e *UnsupportedError) Error() string { return "no cell can be had here: " +
 // Advice implements [advice.Adviser].
 func (e *UnsupportedError) Advice() string { return e.Fix }
 
-// target is the path inside.
 func (m Mount) target() string {
 	if m.Target != "" {
 		return m.Target

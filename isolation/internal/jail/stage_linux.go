@@ -17,9 +17,8 @@ import (
 	"github.com/drover-agents/drover/advice"
 )
 
-// A stage is where root puts the mounts of a cell for bubblewrap, which runs as another user: within
-// that user's reach, and with owners that fit. It exists only in the mount namespace of the thread
-// that starts bubblewrap, and goes with it.
+// A stage is where root puts the mounts of a cell for bubblewrap, which runs as another user: within that user's reach, and
+// with owners that fit. It exists only in the mount namespace of the thread that starts bubblewrap, and goes with it.
 type stage struct {
 	dir    string
 	mounts []stagedMount
@@ -76,7 +75,6 @@ func planMount(m source, mountPoint string, cell owner) (stagedMount, error) {
 	return planned, err
 }
 
-// binds are the mounts as bubblewrap finds them.
 func (st *stage) binds() []bind {
 	var all []bind
 	for _, m := range st.mounts {
@@ -85,8 +83,7 @@ func (st *stage) binds() []bind {
 	return all
 }
 
-// set gives the current thread a mount namespace of its own and puts the mounts there. The thread
-// must not be used for anything else afterwards.
+// set gives the current thread, which must do nothing else afterwards, a mount namespace of its own with the mounts.
 func (st *stage) set() error {
 	trees, err := st.openTrees()
 	defer func() {

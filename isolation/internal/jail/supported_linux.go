@@ -25,14 +25,12 @@ type probeKey struct {
 	uid   int
 }
 
-// A finding is what was found out about cells here.
 type finding struct {
 	err  error // why cells are unavailable
 	byFD bool  // bubblewrap takes mounts as descriptors
 }
 
-// probes remembers the answer for each bubblewrap and user: it depends on the kernel's settings and
-// on the container around us, and does not change.
+// probes remembers the answer for each bubblewrap and user: kernel settings and the container around us do not change.
 var probes sync.Map // probeKey -> func() finding
 
 // Supported tries whether a cell can be had here, with the bubblewrap at that path or, if empty, the
@@ -70,9 +68,8 @@ func probe(ctx context.Context, bwrap string) finding {
 	return finding{err: probeCell(ctx, bwrap, false)}
 }
 
-// probeCell starts a cell in which the helper runs no program but waits for the end of its input. As root
-// the mount tries the way to id-mapped ones; whether a folder's file system knows them is seen when it is
-// mounted.
+// probeCell starts a cell in which the helper runs no program but waits for the end of its input. As root the mount tries
+// the way to id-mapped ones; whether a folder's file system knows them is seen when it is mounted.
 func probeCell(ctx context.Context, bwrap string, byFD bool) error {
 	s := Spec{Dir: "/", Bwrap: bwrap, Mounts: []Mount{{Source: "/usr", Target: "/tmp/probe"}}}
 	cell, err := start(ctx, s, byFD, func(l Launch) []string { return append(l.options(), "-w") }, Launch{})

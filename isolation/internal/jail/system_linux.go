@@ -25,7 +25,6 @@ var etcPaths = []string{
 	"/etc/alternatives", "/etc/ld.so.cache", "/etc/localtime",
 }
 
-// systemArgs show the system inside.
 func systemArgs() []string {
 	args := []string{"--ro-bind", "/usr", "/usr"}
 	for _, path := range usrFolders {

@@ -4,8 +4,7 @@ package landlock
 
 import "golang.org/x/sys/unix"
 
-// rights are what a ruleset takes away where no rule gives it back: the fields of the kernel's
-// struct landlock_ruleset_attr.
+// rights are what a ruleset takes away unless a rule gives it back: the kernel's struct landlock_ruleset_attr.
 type rights struct {
 	files  uint64
 	net    uint64

@@ -10,21 +10,18 @@ import (
 // ErrUnavailable is what Open returns, wrapped with the reason, where the system has no Landlock.
 var ErrUnavailable = errors.New("no Landlock is available here")
 
-// A Ruleset lists what stays possible. The zero value allows nothing: no file can be opened and no
-// TCP port reached. Paths must exist and be absolute; a folder includes everything below it, a
-// link means its target.
+// A Ruleset lists what stays possible. The zero value allows nothing: no file can be opened and no TCP port reached. Paths
+// must exist and be absolute; a folder includes everything below it, a link means its target.
 type Ruleset struct {
 	// ReadOnly are files and folders to read and to run programs from.
 	ReadOnly []string
 	// ReadWrite are files and folders to do everything in but to make devices.
 	ReadWrite []string
-	// Handles are the files of paths in ReadOnly and ReadWrite, opened with O_PATH. Paths that have none
-	// are looked up.
+	// Handles are the files of paths in ReadOnly and ReadWrite, opened with O_PATH. Paths that have none are looked up.
 	Handles map[string]*os.File
 	// Devices are device files to use, such as /dev/null.
 	Devices []string
-	// ConnectTCP are the ports that may be connected to, on every address. BindTCP are those that
-	// may be listened on; 0 means any that the kernel picks.
+	// ConnectTCP are ports to connect to, on every address, BindTCP ports to listen on; 0 means any that the kernel picks.
 	ConnectTCP, BindTCP []uint16
 	// BindAnyTCP lets every port be listened on.
 	BindAnyTCP bool

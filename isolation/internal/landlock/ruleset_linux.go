@@ -78,7 +78,6 @@ func unavailable(err error) error {
 		"install bubblewrap for a full cell, or start the kernel with landlock in its lsm= list")
 }
 
-// check refuses what cannot be meant.
 func (r Ruleset) check() error {
 	for _, paths := range [][]string{r.ReadOnly, r.ReadWrite, r.Devices} {
 		for _, path := range paths {
@@ -130,7 +129,6 @@ func create(r rights) (int, error) {
 	return int(fd), nil
 }
 
-// fill adds the rules.
 func (r Ruleset) fill(fd int, handled rights) error {
 	for _, group := range []struct {
 		paths []string
@@ -168,7 +166,6 @@ func (r Ruleset) fillPorts(fd int, handled rights) error {
 	return nil
 }
 
-// allowPath gives rights below a path.
 func (r Ruleset) allowPath(ruleset int, path string, gives uint64) error {
 	if handle := r.Handles[path]; handle != nil {
 		return allowHandle(ruleset, int(handle.Fd()), gives)
@@ -181,7 +178,6 @@ func (r Ruleset) allowPath(ruleset int, path string, gives uint64) error {
 	return allowHandle(ruleset, fd, gives)
 }
 
-// allowHandle gives rights below what is open.
 func allowHandle(ruleset, fd int, gives uint64) error {
 	var s unix.Stat_t
 	if err := unix.Fstat(fd, &s); err != nil {

@@ -74,7 +74,6 @@ func (b Breach) Advice() string {
 	}
 }
 
-// size writes bytes for people.
 func size(n int64) string {
 	units := []string{"bytes", "KiB", "MiB", "GiB", "TiB"}
 	value, unit := float64(n), 0

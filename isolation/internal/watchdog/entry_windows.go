@@ -4,8 +4,7 @@ package watchdog
 
 import "os"
 
-// entryOf knows sizes only: what a file takes and its other names are not in what Windows lists, so
-// that each name of a file counts.
+// entryOf knows sizes only: Windows lists neither what a file takes nor its other names, so that each name counts.
 func entryOf(info os.FileInfo) entry {
 	return entry{isFolder: info.IsDir(), bytes: info.Size(), apparent: info.Size()}
 }

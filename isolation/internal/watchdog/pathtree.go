@@ -7,8 +7,7 @@ import (
 	"path/filepath"
 )
 
-// A pathTree counts what is below one root, one folder at a time, by paths: what systems other than
-// Linux have in common.
+// A pathTree counts what is below one root, one folder at a time, by paths: what systems other than Linux have in common.
 type pathTree struct {
 	walk    *walk
 	root    fileID
@@ -40,7 +39,6 @@ func (t *pathTree) close() {
 	}
 }
 
-// step counts about n names, and reports whether there is more.
 func (t *pathTree) step(n int) bool {
 	if t.open == nil && !t.next() {
 		return len(t.folders) > 0
@@ -62,7 +60,6 @@ func (t *pathTree) step(n int) bool {
 	return t.open != nil || len(t.folders) > 0
 }
 
-// next opens the next folder.
 func (t *pathTree) next() bool {
 	if len(t.folders) == 0 {
 		return false

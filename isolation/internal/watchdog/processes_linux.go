@@ -78,8 +78,7 @@ func fieldsOf(path string, keys ...string) (sum int64, ok bool) {
 	return sum, ok
 }
 
-// exactMemory is how much memory processes use, with what they share counted once. That is slow: the
-// kernel goes through their pages.
+// exactMemory is the memory of processes, with what they share counted once. It is slow: the kernel goes through their pages.
 func exactMemory(pids []int) (sum int64) {
 	for _, pid := range proc.Descendants(pids...) {
 		// Pss_Anon and Pss_Shmem are there since Linux 5.4.
@@ -92,8 +91,7 @@ func exactMemory(pids []int) (sum int64) {
 	return sum
 }
 
-// unnamed counts the open files of processes that have no name any more and are on a disk that is
-// watched.
+// unnamed counts the open files of processes that have no name any more and are on a disk that is watched.
 func (w *walk) unnamed(pids []int) {
 	if len(pids) == 0 {
 		return

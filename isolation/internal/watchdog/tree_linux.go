@@ -105,7 +105,6 @@ func (t *openedTree) close() {
 	t.branch = nil
 }
 
-// step counts about n names, and reports whether there is more.
 func (t *openedTree) step(n int) bool {
 	for n > 0 && len(t.branch) > 0 {
 		f := t.branch[len(t.branch)-1]
@@ -129,7 +128,6 @@ func (t *openedTree) step(n int) bool {
 	return len(t.branch) > 0
 }
 
-// list reads the next names of a folder.
 func (t *openedTree) list(f *folder) {
 	n, err := unix.ReadDirent(f.fd, t.buffer)
 	if err == unix.EINTR {
@@ -162,7 +160,6 @@ func (t *openedTree) count(f *folder, names []string) {
 	}
 }
 
-// descend begins with the next subfolder.
 func (t *openedTree) descend(f *folder) {
 	last := len(f.below) - 1
 	name := f.below[last]

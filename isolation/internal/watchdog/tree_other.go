@@ -6,7 +6,6 @@ package watchdog
 
 import "os"
 
-// readable reports why a folder cannot be listed.
 func readable(path string) error {
 	_, err := os.ReadDir(path)
 	return err

@@ -61,8 +61,7 @@ func newWalk(across bool, roots []string) *walk {
 // stride is how many names are counted between two questions whether to go on.
 const stride = 256
 
-// advance counts on while more reports true, which is asked every few hundred names, and reports
-// whether everything is counted. It may be called again if not.
+// advance counts while more, asked every few hundred names, reports true. It may be called again if not complete.
 func (w *walk) advance(more func() bool) (complete bool) {
 	for {
 		if w.tree == nil {

@@ -105,10 +105,9 @@ func Start(ctx context.Context, o Options) (*Watchdog, error) {
 	return w, nil
 }
 
-// Begin is [Start] without the wait until the folders are counted, which takes a second
-// for some hundred thousand files. Wait for [Watchdog.Ready] before the cell may add to them: what is
-// there when they are counted is free. A limit that is broken already is an error of
-// Begin if it needs no counting, and goes to Exceeded otherwise.
+// Begin is [Start] without the wait until the folders are counted, which takes a second for some hundred thousand files.
+// Wait for [Watchdog.Ready] before the cell may add to them: what is there when they are counted is free. A limit that is
+// broken already is an error of Begin if it needs no counting, and goes to Exceeded otherwise.
 func Begin(ctx context.Context, o Options) (*Watchdog, error) {
 	w, err := newWatchdog(o)
 	if err != nil {
@@ -181,7 +180,6 @@ func (w *Watchdog) takeStock(ctx context.Context) *Breach {
 	return w.checkTree(count.found)
 }
 
-// asksProcesses reports whether a limit needs the processes.
 func (o *Options) asksProcesses() bool {
 	return o.MaxMemory > 0 && o.Memory == nil || o.MaxCPU > 0 && o.CPU == nil
 }
@@ -261,8 +259,7 @@ func (w *Watchdog) run(ctx context.Context) {
 	}
 }
 
-// look is one tick: first what costs nothing, then the processes and a slice of the tree, unless it
-// is not yet time for that.
+// look is one tick: first what costs nothing, then, if it is time for that, the processes and a slice of the tree.
 func (w *Watchdog) look(ctx context.Context) *Breach {
 	room, began := w.spaces(), time.Now()
 	if b := cmp.Or(w.checkFree(room), w.checkSpare()); b != nil {
@@ -319,7 +316,6 @@ func (w *Watchdog) advance(ctx context.Context, room []space, urgent bool) (over
 	return over
 }
 
-// begin begins a look at the tree.
 func (w *Watchdog) begin(room []space) {
 	w.walk, w.begun = newWalk(w.opts.OtherFileSystems, w.opts.Paths), room
 	if w.opts.Processes != nil {
@@ -363,7 +359,6 @@ func (w *Watchdog) counted(m Measure) Measure {
 	return m
 }
 
-// spaces is the room on the disk of each folder.
 func (w *Watchdog) spaces() []space {
 	room := make([]space, len(w.opts.Paths))
 	for i, path := range w.opts.Paths {
@@ -381,7 +376,6 @@ func (w *Watchdog) checkFree(room []space) *Breach {
 	return nil
 }
 
-// checkSpare looks at the memory of the machine.
 func (w *Watchdog) checkSpare() *Breach {
 	if w.opts.MinMemory == 0 {
 		return nil
