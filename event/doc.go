@@ -14,9 +14,8 @@
 //     See [Event.MarshalJSON] for what json.Marshal does to "<".
 //   - What readers look into without asking is there: the tools of an [Init] are a list, the input of
 //     a [ToolCall] or a [PermissionRequest] is an object, even where Go has nil.
-//   - Every event that is written fits [Schema], if it was filled as the fields say: its inputs are
-//     objects, its words those of the constants here, its figures counts. Fields and kinds may be
-//     added; those that are there keep name and type.
+//   - Every event that is written fits [Schema], if it was filled as the fields say: its inputs are objects, its words those
+//     of the constants here, its figures counts. Fields and kinds may be added; those that are there keep name and type.
 //   - In [Usage] a figure that was not reported is absent, never zero.
 //   - The zero [Verdict] is a denial, and so is every value that is not known.
 //

@@ -10,8 +10,7 @@ import (
 // A Kind names the type of an event. Names with a colon ("tool:progress") are extensions.
 type Kind string
 
-// The nine kinds that are common to all agents. Each has a payload of its name; that of KindToolUse is
-// [ToolCall].
+// The nine kinds that are common to all agents. Each has a payload of its name; that of KindToolUse is [ToolCall].
 const (
 	KindInit              Kind = "init"
 	KindText              Kind = "text"
@@ -62,10 +61,9 @@ type Event struct {
 	Payload Payload
 }
 
-// A Payload is the content of an event: an [Init], a [Text], a [TextDelta], a [Thinking], a [ToolCall], a
-// [ToolResult], a [PermissionRequest], an [Error], a [Done]; a [Decision], a [ToolStep], a
-// [ToolProgress], a [ToolLog]; or an [Extension] for everything else. Adapters may add payloads of
-// their own: a reader of their events in JSON gets an Extension.
+// A Payload is the content of an event: an [Init], a [Text], a [TextDelta], a [Thinking], a [ToolCall], a [ToolResult], a
+// [PermissionRequest], an [Error], a [Done]; a [Decision], a [ToolStep], a [ToolProgress], a [ToolLog]; or an [Extension]
+// for everything else. Adapters may add payloads of their own: a reader of their events in JSON gets an Extension.
 type Payload interface {
 	// EventKind is the kind of the events that carry the payload.
 	EventKind() Kind
@@ -93,8 +91,7 @@ func New(payload Payload) Event {
 	return Event{Kind: payload.EventKind(), Time: time.Now(), Payload: payload}
 }
 
-// CallID is the tool use id that the event is about, or empty. It joins a tool_use with its result and
-// with all events of the call in between.
+// CallID is the tool use id that the event is about, or empty. It joins all events of a call, from tool_use to its result.
 func (e Event) CallID() CallID {
 	if p, ok := e.Payload.(interface{ callID() CallID }); ok {
 		return p.callID()

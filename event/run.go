@@ -4,8 +4,7 @@ package event
 
 import "encoding/json"
 
-// Init is the beginning of a run, as the agent reports it. Most runs begin with it; one that fails to
-// start has none.
+// Init is the beginning of a run, as the agent reports it. Most runs begin with it; one that fails to start has none.
 type Init struct {
 	Model string `json:"model"`
 	// Dir is the working directory.

@@ -7,8 +7,7 @@ import (
 	"time"
 )
 
-// A CallID names one tool call of a run: the tool use id that the model's service gave it. A service may use
-// an id again for a later call.
+// A CallID names one tool call of a run: the tool use id of the model's service, which may use it again for a later call.
 type CallID string
 
 // A ToolCall is a call of a tool, by the model or by a program.
@@ -55,8 +54,7 @@ type ToolResult struct {
 	ID     CallID     `json:"toolUseId"`
 	Name   string     `json:"toolName"`
 	Status ToolStatus `json:"status"`
-	// Output is what the caller got, as JSON. A tool of ours gives the text that the model reads, as
-	// a JSON string, even if that text is JSON.
+	// Output is what the caller got, as JSON. Of a tool of ours it is the model's text as a JSON string, even of JSON.
 	Output json.RawMessage `json:"output,omitempty"`
 	// Duration is rounded to milliseconds on the wire; a duration that was not measured is zero.
 	Duration time.Duration `json:"-"`
@@ -69,8 +67,7 @@ type ToolResult struct {
 
 // A ToolFailure is why a tool call did not succeed.
 type ToolFailure struct {
-	// Code and Category are for programs: "TIMEOUT", and "timeout", "permission" or "cancelled". Either
-	// may be empty.
+	// Code and Category are for programs: "TIMEOUT", and "timeout", "permission" or "cancelled". Either may be empty.
 	Code     string `json:"code,omitzero"`
 	Category string `json:"category,omitzero"`
 	// Message is for people. Of a call that a gate denied it is the reason.
@@ -137,8 +134,7 @@ type ToolLog struct {
 // EventKind implements [Payload].
 func (ToolLog) EventKind() Kind { return KindToolLog }
 
-// ToolStep is one step on the way of a tool call: "validated", "invalid", "allowed", "denied",
-// "needs_approval", "started" or "returned".
+// ToolStep is a step of a call: "validated", "invalid", "allowed", "denied", "needs_approval", "started" or "returned".
 type ToolStep struct {
 	ID   CallID `json:"toolUseId"`
 	Name string `json:"toolName"`

@@ -9,8 +9,7 @@ import (
 	"slices"
 )
 
-// Usage is what a run consumed. Tokens and Cost are nil where they were not reported, which is not
-// the same as zero.
+// Usage is what a run consumed. Tokens and Cost are nil where they were not reported, which is not the same as zero.
 type Usage struct {
 	// ToolUses counts the distinct tool calls that were seen.
 	ToolUses int     `json:"toolUses"`
@@ -154,8 +153,7 @@ type TokenCount struct {
 	Output OutputTokens `json:"output"`
 }
 
-// InputTokens count what the model read. The parts are nil where they are not known; if all are
-// known they sum to Total.
+// InputTokens count what the model read. The parts are nil where they are not known; if all are known they sum to Total.
 type InputTokens struct {
 	Total      int64  `json:"total"`
 	Uncached   *int64 `json:"uncached,omitempty"`
@@ -172,8 +170,7 @@ type OutputTokens struct {
 
 // A TokenRecord is the share of one model.
 type TokenRecord struct {
-	// Model and Provider are in the agent's own words; Requests is the number of model calls. All are
-	// empty where the agent does not report it.
+	// Model and Provider are in the agent's own words; Requests is the number of model calls. All are empty if not reported.
 	Model       string       `json:"model,omitzero"`
 	Provider    string       `json:"provider,omitzero"`
 	Requests    int64        `json:"requests,omitzero"`
@@ -224,8 +221,7 @@ func NewTokens(coverage Coverage, records ...TokenRecord) (*Tokens, error) {
 	return t, nil
 }
 
-// sumOf adds one figure of all records; nil if one of them lacks it. A sum that overflows is found out
-// by problems, which takes the records away from it.
+// sumOf adds one figure of all records; nil if one lacks it. problems finds sums that overflow: it takes the records away.
 func sumOf(records []TokenRecord, of func(*TokenCount) *int64) *int64 {
 	sum := new(int64)
 	for i := range records {
@@ -320,9 +316,8 @@ func (c TokenCount) problems(path string) []error {
 		sumProblems(path+".output", c.Output.Total, c.Output.Visible, c.Output.Reasoning)...)
 }
 
-// sumProblems checks that no count is negative, that the known parts fit into the total, and that
-// they are all of it if all are known. It takes the parts away from the total, which cannot overflow
-// where a sum could.
+// sumProblems checks that no count is negative, that the known parts fit into the total, and that they are all of it if all
+// are known. It takes the parts away from the total, which cannot overflow where a sum could.
 func sumProblems(path string, total int64, parts ...*int64) []error {
 	if err := countProblem(path+".total", total); err != nil {
 		return []error{err}

@@ -28,8 +28,7 @@ type wire[P any] struct {
 	Payload         P                          `json:"payload"`
 }
 
-// wireForm is what is written of a payload. Another type that embeds one of ours has more
-// fields, and is written as it is.
+// wireForm is what is written of a payload. Another type that embeds one of ours has more fields, and is written as it is.
 func wireForm(p Payload) any {
 	switch p.(type) {
 	case Init, *Init, ToolCall, *ToolCall, ToolResult, *ToolResult, PermissionRequest, *PermissionRequest, Done, *Done:
@@ -38,10 +37,9 @@ func wireForm(p Payload) any {
 	return p
 }
 
-// MarshalJSON gives the event in one line. Raw JSON inside it keeps its bytes, except for white
-// space between them. [json.Marshal] does not: it writes the "<" of this line as "\u003c", which is
-// the same text to every reader but not the same bytes. Call MarshalJSON itself, or use a
-// [json.Encoder] with SetEscapeHTML(false), where the bytes count.
+// MarshalJSON gives the event in one line. Raw JSON inside it keeps its bytes, except for white space between them.
+// [json.Marshal] does not: it writes the "<" of this line as "\u003c", which is the same text to every reader but not the
+// same bytes. Call MarshalJSON itself, or use a [json.Encoder] with SetEscapeHTML(false), where the bytes count.
 func (e Event) MarshalJSON() ([]byte, error) {
 	if e.Payload == nil {
 		return nil, errors.New("event: no Payload")
@@ -82,7 +80,6 @@ func (e *Event) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// decoders has the kinds that this package knows.
 var decoders = map[Kind]func(json.RawMessage) (Payload, error){
 	KindInit:              decodeAs[Init],
 	KindText:              decodeAs[Text],

@@ -16,8 +16,7 @@ type AgentConfig struct {
 	// Permissions are those of [FromCapabilities], nil without that policy. Of several those in [ModeAuto] count,
 	// which only the agent can enforce. Permissions with a When do not count: an agent's mode is set once.
 	Permissions *Permissions
-	// PermissionsOnly reports that no other policy decides anything, so that a permission mode of the agent
-	// can replace the whole gate.
+	// PermissionsOnly reports that no other policy decides anything: a permission mode of the agent can replace the gate.
 	PermissionsOnly bool
 	// LeavesToAgent reports that the gate has a [LeaveToAgent]: calls about which all policies abstain, those
 	// with the policy [NoPolicy] in their decision, are left to a permission mode that the agent was given.
@@ -52,13 +51,11 @@ func (e *Engine) Deny(ctx context.Context, call event.ToolCall, reason string) e
 
 // A CallContext is what an adapter knows about a question of its agent, beside the call itself.
 type CallContext struct {
-	// Server is the name of the MCP server that serves the tool, if the agent reports it: in
-	// "mcp__a__b__c" both "a" and "a__b" can be the server.
+	// Server is the name of the tool's MCP server, if the agent reports it: in "mcp__a__b__c" it can be "a" or "a__b".
 	Server string
 	// Workspace is the folder that the agent was started in: see [Facts].
 	Workspace string
-	// Begins marks the first question about a call. A decision about an earlier call with the same id does
-	// not hold for it.
+	// Begins marks the first question about a call. A decision about an earlier call with the same id does not hold for it.
 	Begins bool
 }
 

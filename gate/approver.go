@@ -47,11 +47,9 @@ type Answer struct {
 	Verdict event.Verdict
 	// Reason is the text of a denial that the model reads.
 	Reason string
-	// Input replaces the input of an allowed call. It is judged by the gate, and must not be denied.
-	// Nil leaves it as it is.
+	// Input replaces the input of an allowed call. It is judged by the gate, and must not be denied. Nil leaves it as it is.
 	Input json.RawMessage
-	// Remember sets which later questions the answer covers too. It never covers a denial of the gate,
-	// or another tool. Zero means none.
+	// Remember sets which later questions the answer covers, never a denial of the gate or another tool. Zero means none.
 	Remember Scope
 	// Until is when Remember ends. Zero means with the engine.
 	Until time.Time
@@ -64,8 +62,7 @@ type Scope uint8
 const (
 	// Once is for the call that was asked about.
 	Once Scope = iota
-	// SameInput is for calls of the same tool with the same input. Of an answer with a new input it
-	// is the new one.
+	// SameInput is for calls of the same tool with the same input. Of an answer with a new input it is the new one.
 	SameInput
 	// SameTool is for all calls of the same tool.
 	SameTool
@@ -114,7 +111,6 @@ func inputIf(v event.Verdict, input json.RawMessage) json.RawMessage {
 	return input
 }
 
-// unapproved denies a call for want of an answer.
 func unapproved(q Question, why string) event.Decision {
 	reason := ""
 	if q.Reason != "" {
@@ -146,8 +142,7 @@ func (e *Engine) follow(ctx context.Context, c Call, asked event.Decision, key a
 	return d
 }
 
-// rewritten has the gate judge the input that the approver wrote. It returns the input that runs, or
-// the denial.
+// rewritten has the gate judge the input that the approver wrote. It returns the input that runs, or the denial.
 func (e *Engine) rewritten(ctx context.Context, c Call, input json.RawMessage) (json.RawMessage, *event.Decision) {
 	if !plainjson.IsObject(input) {
 		reason := fmt.Sprintf(badApprovedInput, c.Name)
@@ -172,8 +167,7 @@ type reply struct {
 	problem string
 }
 
-// consult asks the approver and waits for as long as it may take, or until an answer to another
-// question holds for this one. Late answers are ignored.
+// consult asks the approver and waits for as long as that may take, or until another answer holds. Late answers are ignored.
 func (e *Engine) consult(ctx context.Context, q Question, key answerKey) reply {
 	wait, cancel := e.limited(ctx)
 	defer cancel()

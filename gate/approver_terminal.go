@@ -19,9 +19,8 @@ import (
 	"github.com/drover-agents/drover/internal/safetext"
 )
 
-// A Terminal is an [Approver] that asks a person at a terminal, one question at a time: yes, no,
-// always with this input, or always this tool. The end of the input denies, and so do three invalid
-// answers in a row.
+// A Terminal is an [Approver] that asks a person at a terminal, one question at a time: yes, no, always with this input, or
+// always this tool. The end of the input denies, and so do three invalid answers in a row.
 //
 // The text of the model is shown with every terminal control character escaped. A long text is
 // shortened, with a note. An answer that was begun before a question was shown never answers it:
@@ -43,9 +42,8 @@ type line struct {
 	err  error
 }
 
-// TerminalApprover makes an approver of a terminal, or of another reader of lines and writer of text.
-// It reads only while a question is open. Other writers to out, such as a log of events, may write
-// between the lines of a question.
+// TerminalApprover makes an approver of a terminal, or of another reader of lines and writer of text. It reads only while a
+// question is open. Other writers to out, such as a log of events, may write between the lines of a question.
 func TerminalApprover(in io.Reader, out io.Writer) *Terminal {
 	return &Terminal{in: bufio.NewReader(in), raw: in, out: out, turn: make(chan struct{}, 1), over: make(chan struct{})}
 }

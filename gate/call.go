@@ -25,16 +25,13 @@ const (
 	Foreign
 )
 
-// A Call is a tool call as policies see it: its name is taken apart, and what is known of the tool
-// is filled in.
+// A Call is a tool call as policies see it: its name is taken apart, and what is known of the tool is filled in.
 type Call struct {
 	event.ToolCall
 	Origin Origin
-	// Server is the key of the MCP server. A bare name has one if exactly one registry of ours has
-	// the tool; otherwise it is empty.
+	// Server is the key of the MCP server. A bare name has one only if exactly one registry of ours has the tool.
 	Server string
-	// Tool is the name without server and argument: "write-file" of "mcp__files__write-file", "Bash"
-	// of "Bash(ls)".
+	// Tool is the name without server and argument: "write-file" of "mcp__files__write-file", "Bash" of "Bash(ls)".
 	Tool string
 	// Argument is the text in parentheses after the name: "ls" of "Bash(ls)".
 	Argument string
@@ -54,10 +51,8 @@ type Call struct {
 
 const mcpPrefix = "mcp__"
 
-// isMCP reports whether a call names a tool of an MCP server in full.
 func isMCP(name string) bool { return strings.HasPrefix(strings.TrimSpace(name), mcpPrefix) }
 
-// splitName takes a name apart; see [tool.ParseMCPName].
 func splitName(name string, keys []string) (server, bare, argument string) {
 	bare = strings.TrimSpace(name)
 	if open := strings.IndexByte(bare, '('); open > 0 && strings.HasSuffix(bare, ")") {
@@ -70,7 +65,6 @@ func splitName(name string, keys []string) (server, bare, argument string) {
 	return n.Server, n.Tool, argument
 }
 
-// serverKey spells the key of an MCP server as the names of its tools do.
 func serverKey(key string) string { return tool.NewMCPName(key, "").Server }
 
 // canonical makes the call that policies see. Its server is taken from the name, unless the caller

@@ -88,8 +88,7 @@ func programName(word string) string {
 	return strings.TrimSuffix(word, ".exe")
 }
 
-// joinWords joins words for a denial. A word that the shell may expand to nothing absorbs
-// the separators around it.
+// joinWords joins words for a denial. A word that the shell may expand to nothing absorbs the separators around it.
 func joinWords(words []string) string {
 	var b strings.Builder
 	apart := false

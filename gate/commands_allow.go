@@ -9,8 +9,7 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// permitted reports whether everything that the script runs matches a rule, and nothing in it
-// changes what that means.
+// permitted reports whether everything that the script runs matches a rule, and nothing in it changes what that means.
 func (s *script) permitted(rules []commandRule) bool {
 	if s.err != nil {
 		return false
@@ -45,8 +44,7 @@ func permittedCall(call *syntax.CallExpr, rules []commandRule) bool {
 	return false
 }
 
-// hidesAction reports whether a command that looks harmless has an action, such as -exec or -delete,
-// that the rule does not name.
+// hidesAction reports whether a command that looks harmless has an action, as -exec or -delete, that the rule does not name.
 func hidesAction(words []string, r *commandRule) bool {
 	name := programName(words[0])
 	if name != "find" && name != "fd" && name != "fdfind" {
@@ -87,8 +85,7 @@ var harmlessVariables = map[string]bool{
 	"NODE_ENV": true, "GOOS": true, "GOARCH": true, "CGO_ENABLED": true, "RUST_BACKTRACE": true, "PYTHONUNBUFFERED": true,
 }
 
-// harmlessNode reports whether a part of a script, apart from the commands in it, changes nothing.
-// Only what is known to be so is.
+// harmlessNode reports whether a part of a script, apart from its commands, is known to change nothing.
 func harmlessNode(node syntax.Node) bool {
 	switch node := node.(type) {
 	case nil, *syntax.File, *syntax.Comment, *syntax.Stmt, *syntax.BinaryCmd, *syntax.Subshell, *syntax.Block,

@@ -36,8 +36,7 @@ func isCallback(word string) bool {
 	return strings.HasPrefix(word, "-") && strings.Contains(word, "C")
 }
 
-// testEvaluates reports whether a test may take a computed word for the name of a variable or, as zsh
-// does, for a formula.
+// testEvaluates reports whether a test may take a computed word for the name of a variable or, as zsh does, for a formula.
 func testEvaluates(rest []string) bool {
 	if !slices.ContainsFunc(rest, isComputed) {
 		return false

@@ -33,8 +33,7 @@ func (s *script) concerns(rules []commandRule) (why string, hit bool) {
 type commandSearch struct {
 	rules []commandRule
 	depth int
-	// rule is what was found, with the command for people; hidden is a command that may run
-	// others, which cannot be determined.
+	// rule is what was found, with the command for people; hidden is a command that may run others that are not known.
 	rule   *commandRule
 	shown  string
 	hidden string
@@ -46,8 +45,7 @@ type commandSearch struct {
 	evaluates bool
 }
 
-// maxDepth bounds scripts in words of scripts; maxWords bounds the words that are looked at one by
-// one.
+// maxDepth bounds scripts in words of scripts; maxWords bounds the words that are looked at one by one.
 const (
 	maxDepth = 8
 	maxWords = 1000
@@ -89,8 +87,7 @@ func (c *commandSearch) file(f *syntax.File) {
 	})
 }
 
-// coproc looks for a name that is a command for a shell: only a command in brackets has a name, as
-// in "coproc copy { cat; }".
+// coproc looks for a name that a shell takes for a command: only commands in brackets have names, as "coproc copy { cat; }".
 func (c *commandSearch) coproc(p *syntax.CoprocClause) {
 	switch p.Stmt.Cmd.(type) {
 	case *syntax.Block, *syntax.Subshell:
@@ -148,7 +145,6 @@ func (c *commandSearch) text(source, by string, must bool) {
 	c.depth--
 }
 
-// command looks at one command, and at the commands that it runs.
 func (c *commandSearch) command(words []string) {
 	c.one(words)
 	first := firstCommand(words)
@@ -213,16 +209,14 @@ func scriptsIn(word string) []string {
 	return scripts
 }
 
-// isOption reports whether a word before a command may be an option, its value, a number or an
-// assignment.
+// isOption reports whether a word before a command may be an option, its value, a number or an assignment.
 func isOption(words []string, i int) bool {
 	w := words[i]
 	return mayBeOption(w) || i > 1 && mayBeOption(words[i-1]) ||
 		strings.Contains(w, "=") || w != "" && '0' <= w[0] && w[0] <= '9'
 }
 
-// simple compares a command with the rules: as it is, and without the options before
-// the rest.
+// simple compares a command with the rules: as it is, and without the options before the rest.
 func (c *commandSearch) simple(words []string) {
 	if c.rule != nil {
 		return
@@ -250,7 +244,6 @@ func mayBeOption(word string) bool {
 	return word != "" && (word[0] == '-' || word[0] == computed || word[0] == unknown)
 }
 
-// shell looks at what a shell is given to run.
 func (c *commandSearch) shell(words []string) {
 	if c.rule != nil {
 		return
@@ -329,7 +322,6 @@ func (c *commandSearch) shellArguments(words []string, shown string) {
 	}
 }
 
-// shownWord writes words for people.
 func shownWord(text string) string {
 	text = strings.NewReplacer(string(computed), "…", string(unknown), "…", between, " ").Replace(text)
 	if runes := []rune(text); len(runes) > 200 {

@@ -18,8 +18,7 @@ var programOptions = map[string][]string{
 	"groovy": {"-e"}, "elixir": {"-e"}, "ghc": {"-e"},
 }
 
-// programs are the ways in which programs of other languages start a command. It is a list of names:
-// a program that wants to hide its command can.
+// programs are the ways in which other languages start a command. A program can hide its command from such a list of names.
 var programs = regexp.MustCompile("(?i)\\bsystem\\b|\\bexec([lv]p?e?|sync|file\\w*)?\\b|shell_exec|os\\.execute|\\bp?spawn\\w*|popen|subprocess|child_process|" +
 	"\\bv?fork(pty)?\\b|proc_open|passthru|pcntl_|`|\\bqx\\b|%x\\W|\\beval\\b|__import__|importlib|ctypes|\\bpty\\b|\\bsyscall\\b|" +
 	"\\bopen3?\\b[^;\\n]*\\||[.\\\\]\\s?(shell|!)|do shell script")
@@ -51,8 +50,7 @@ func (c *commandSearch) program(words []string) {
 	}
 }
 
-// inputRuns reports whether the input of a program may start a command. If the program needs its input and
-// the input is not in the script, it may.
+// inputRuns reports whether the input of a program may start a command. Input that is needed and not in the script may.
 func (c *commandSearch) inputRuns(runs func(string) bool, needed bool) bool {
 	if c.input == nil {
 		return needed
@@ -68,8 +66,7 @@ func databaseRuns(text string) bool {
 	return databaseCommands.MatchString(text) || isComputed(text) && strings.HasPrefix(strings.TrimSpace(text), ".")
 }
 
-// hasStatement reports whether a client of a database has a statement in its arguments, and so does not read one
-// from its input.
+// hasStatement reports whether a database client has a statement in its arguments, and so reads none from its input.
 func hasStatement(name string, words []string) bool {
 	options := []string{"-e", "--execute", "-V", "--version", "--help"}
 	switch name {
@@ -138,9 +135,8 @@ func (c *commandSearch) interpreterRuns(words, options []string) bool {
 	return !inline && (c.input == nil || isComputed(*c.input) || runsPrograms(*c.input))
 }
 
-// languagePrograms gives the programs of awk and sed: the values of an option, or the first operand
-// if no option names one. The letters are those of options with other values, with a program, and
-// with the file of one.
+// languagePrograms gives the programs of awk and sed: the values of an option, or the first operand if no option names one.
+// The letters are those of options with other values, with a program, and with the file of one.
 func languagePrograms(words []string, valued, inline, file string) []string {
 	var found []string
 	given := false
@@ -209,8 +205,7 @@ func awkRuns(program string) bool {
 	return false
 }
 
-// sedRuns reports whether a script of sed starts a command: by "e", or by the flag e of "s". One that
-// cannot be read may.
+// sedRuns reports whether a script of sed starts a command: by "e", or by the flag e of "s". One that cannot be read may.
 func sedRuns(script string) bool {
 	s := sedScript(script)
 	for {
@@ -316,8 +311,7 @@ func (s sedScript) delimited(parts int) (sedScript, bool) {
 	return s, false
 }
 
-// inputText gives the text that a command reads, if it is in the script. It is empty for a file: a
-// command in a file is not looked for.
+// inputText gives the text that a command reads, if it is in the script; "" for a file, in which no command is looked for.
 func inputText(redirects []*syntax.Redirect) *string {
 	var input *string
 	for _, r := range redirects {

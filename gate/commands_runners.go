@@ -197,8 +197,7 @@ func (c *commandSearch) git(words []string) {
 	}
 }
 
-// setting looks at the value of a setting of git. An alias is a command of git unless it begins
-// with "!".
+// setting looks at the value of a setting of git. An alias is a command of git unless it begins with "!".
 func (c *commandSearch) setting(key, value, by string) {
 	key = strings.ToLower(key)
 	if !strings.HasPrefix(key, "alias.") {

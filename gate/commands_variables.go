@@ -87,9 +87,8 @@ func (c *commandSearch) substitutions(text, by string) {
 	c.text(": \""+strings.ReplaceAll(sourceOf(text), `"`, `\"`)+`"`, by, true)
 }
 
-// word looks for substitutions that the shell makes after it has read the quotes. In "a[$(rm x)]" it
-// makes them wherever it expects the name of a variable or a number, and the word may get there
-// through a variable.
+// word looks for substitutions that the shell makes after it has read the quotes. In "a[$(rm x)]" it makes them wherever it
+// expects the name of a variable or a number, and the word may get there through a variable.
 func (c *commandSearch) word(text string) {
 	if !strings.Contains(text, "$(") && !strings.Contains(text, "`") {
 		return

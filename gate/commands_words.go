@@ -9,7 +9,6 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// callWords gives the words of a simple command.
 func callWords(args []*syntax.Word) []string {
 	words := make([]string, len(args))
 	for i, w := range args {
@@ -18,8 +17,7 @@ func callWords(args []*syntax.Word) []string {
 	return words
 }
 
-// wordText gives a word as the command will get it, with quotes and escapes removed. What the shell
-// will compute is one byte, in rules also for "*".
+// wordText gives a word as the command gets it, unquoted. What the shell computes is one byte, in rules also for "*".
 func wordText(w *syntax.Word, inRule bool) string {
 	if !inRule && multiplies(w) {
 		return string(computed)
@@ -112,8 +110,7 @@ func writeDoubleQuoted(b *strings.Builder, q *syntax.DblQuoted) {
 	}
 }
 
-// quotedPart is the byte for an expansion in double quotes. It stays one word unless it is of a
-// list, or has a default that may be one.
+// quotedPart is the byte for an expansion in double quotes: one word unless it is of a list, or its default may be one.
 func quotedPart(part syntax.WordPart) byte {
 	p, ok := part.(*syntax.ParamExp)
 	if ok && (p.Param.Value == "@" || p.Excl || p.Index != nil || p.Slice != nil || p.Names != 0 || p.Exp != nil || p.Repl != nil) {
@@ -122,7 +119,6 @@ func quotedPart(part syntax.WordPart) byte {
 	return unknown
 }
 
-// isComputed reports whether a part of the word is not known.
 func isComputed(word string) bool {
 	return strings.IndexByte(word, computed) >= 0 || strings.IndexByte(word, unknown) >= 0
 }

@@ -27,9 +27,8 @@ func Default(v event.Verdict) Policy {
 	return Policy{Name: "default", Stage: StageCustom, Otherwise: &Otherwise{Verdict: v}}
 }
 
-// LeaveToAgent is Default(event.Allow) for an agent that may have a permission mode of its own: where the
-// agent is given one, that decides about calls about which all policies abstain.
-// Tools that the gate knows are allowed.
+// LeaveToAgent is Default(event.Allow) for an agent that may have a permission mode of its own: where the agent is given
+// one, that decides about calls about which all policies abstain. Tools that the gate knows are allowed.
 func LeaveToAgent() Policy {
 	p := Policy{Name: "agent", Stage: StageCustom, Otherwise: &Otherwise{Verdict: event.Allow}, leaves: true}
 	p.Judge = func(c *Call, _ *Facts) (event.Decision, bool) {

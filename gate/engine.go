@@ -18,42 +18,36 @@ import (
 
 // EngineOptions configures an [Engine]. Nil and the zero value are ready to use.
 type EngineOptions struct {
-	// Facts returns the facts at the moment of a call; it may look at files, see [FindTarget].
-	// Where it leaves Now, Dir or Workspace empty the engine fills in the time, the directory that the
-	// call names, and the one of the [CallContext]; Calls is at least its own count. Nil
-	// means those four, and the Target. It is called by several goroutines, and again about an input that a
-	// policy or the approver has written. A function that panics denies.
+	// Facts returns the facts at the moment of a call; it may look at files, see [FindTarget]. Where it leaves Now, Dir or
+	// Workspace empty the engine fills in the time, the directory that the call names, and the one of the [CallContext];
+	// Calls is at least its own count. Nil means those four, and the Target. It is called by several goroutines, and again
+	// about an input that a policy or the approver has written. A function that panics denies.
 	Facts func(ctx context.Context, c Call) Facts
 	// Approver is asked where the verdict of the gate is Ask. Nil denies such calls.
 	Approver Approver
-	// ApprovalTimeout is how long an answer may take. Zero means 5 minutes; a negative value means as
-	// long as the caller waits.
+	// ApprovalTimeout is how long an answer may take. Zero means 5 minutes; a negative value as long as the caller waits.
 	ApprovalTimeout time.Duration
-	// Emit receives each question ([event.PermissionRequest]) and each decision
-	// ([event.Decision]) before it takes effect. It is called by several goroutines and must not
-	// block. A call is denied if Emit returns an error about it, or panics.
+	// Emit receives each question ([event.PermissionRequest]) and each decision ([event.Decision]) before it takes effect.
+	// It is called by several goroutines and must not block. A call is denied if Emit returns an error about it, or panics.
 	Emit func(event.Event) error
 	// Logger receives failures whose text is not for the model: errors of the approver, panics, and
 	// MCP servers that the gate seems to know under another key. Nil discards.
 	Logger *slog.Logger
 }
 
-// defaultApprovalTimeout is what ApprovalTimeout means by zero.
 const defaultApprovalTimeout = 5 * time.Minute
 
-// An Engine applies a gate to the calls of one run. It is a [tool.Decider], so that one engine can
-// decide wherever an agent asks and in a registry. An adapter binds it to its agent: it asks before
-// every call, with a [CallContext], and sets the agent up by [Engine.AgentConfig]. It is safe for
-// concurrent use.
+// An Engine applies a gate to the calls of one run. It is a [tool.Decider], so that one engine can decide wherever an agent
+// asks and in a registry. An adapter binds it to its agent: it asks before every call, with a [CallContext], and sets the
+// agent up by [Engine.AgentConfig]. It is safe for concurrent use.
 //
-// There is one verdict for each call: the first decision is kept and returned to every other
-// caller, questions about a call that is being decided wait for that decision, and the approver is asked
-// once. A call is its id together with the tool and the input: the same id with another tool or
-// another input is another call, except the input with which the decision itself replaced the
-// first. A call that the CLI begins under an id that it has used is another one too. Inputs are
-// compared by meaning, not by the order of their keys, and the full and the bare name of a registered
-// tool are one. A denial is kept too, also one because of a timeout or a cancelled question. A call
-// without an id is decided again each time. The engine keeps the last 4096 verdicts.
+// There is one verdict for each call: the first decision is kept and returned to every other caller, questions about a call
+// that is being decided wait for that decision, and the approver is asked once. A call is its id together with the tool and
+// the input: the same id with another tool or another input is another call, except the input with which the decision itself
+// replaced the first. A call that the CLI begins under an id that it has used is another one too. Inputs are compared by
+// meaning, not by the order of their keys, and the full and the bare name of a registered tool are one. A denial is kept
+// too, also one because of a timeout or a cancelled question. A call without an id is decided again each time. The engine
+// keeps the last 4096 verdicts.
 type Engine struct {
 	gate     *Gate
 	opts     EngineOptions
@@ -132,7 +126,6 @@ func (e *Engine) await(ctx context.Context, v *verdict, call event.ToolCall) eve
 
 const policyEngine = "engine"
 
-// decide makes a decision and records it.
 func (e *Engine) decide(ctx context.Context, c Call) event.Decision {
 	d := e.judge(ctx, c)
 	d.CallID, d.Tool = c.ID, c.Name

@@ -23,24 +23,20 @@ type Facts struct {
 	Allowed map[string]bool
 	// Target is what the caller found where the call points to.
 	Target Target
-	// Dir is the working directory of the agent, to which relative paths of calls belong. It is
-	// absolute.
+	// Dir is the working directory of the agent, to which relative paths of calls belong. It is absolute.
 	Dir string
-	// Workspace is the directory that the agent was started in, to which [Permissions.WritablePaths]
-	// belong, absolute and with all links resolved: the agent can change Dir by a command, but not
-	// this. Empty means Dir.
+	// Workspace is the directory that the agent was started in, to which [Permissions.WritablePaths] belong, absolute and
+	// with all links resolved: the agent can change Dir by a command, but not this. Empty means Dir.
 	Workspace string
 }
 
-// Remaining is what is left of the budgets of a run. Nil means no budget; zero or less means that it
-// is spent.
+// Remaining is what is left of the budgets of a run. Nil means no budget; zero or less means that it is spent.
 type Remaining struct {
 	Tokens, InputTokens, OutputTokens *int64
 	CostUSD                           *float64
 }
 
-// A Target is what the caller found out about the file that a call names. A gate does no I/O, so it
-// cannot look itself.
+// A Target is what the caller found out about the file that a call names. A gate does no I/O, so it cannot look itself.
 type Target struct {
 	// Path is the file with all links resolved. Empty means unknown.
 	Path string

@@ -27,8 +27,7 @@ const (
 	StageCustom
 )
 
-// A Policy is one part of a gate. The functions of this package make the usual ones; [Custom] makes
-// one of a function.
+// A Policy is one part of a gate. The functions of this package make the usual ones; [Custom] makes one of a function.
 type Policy struct {
 	// Name is how decisions name the policy.
 	Name  string
@@ -46,8 +45,7 @@ type Policy struct {
 	Tools map[string]Lookup
 	// Catalogue has the agent's own tools, for the gate to know.
 	Catalogue *tool.Catalogue
-	// Otherwise is the rule of the policy for calls about which all policies abstain. The strictest
-	// of those given applies; nil means no rule.
+	// Otherwise is the rule for calls about which all policies abstain. The strictest applies; nil means no rule.
 	Otherwise *Otherwise
 	// Permissions are set by [FromCapabilities], for the agent's own permission mode.
 	Permissions *Permissions
@@ -66,8 +64,7 @@ type Policy struct {
 // Otherwise is the rule for calls that no policy knows.
 type Otherwise struct {
 	Verdict event.Verdict
-	// Reason gives the text of a denial or a question. Nil means "Tool not allowed: <name>" for
-	// denials.
+	// Reason gives the text of a denial or a question. Nil means "Tool not allowed: <name>" for denials.
 	Reason func(name string) string
 }
 
@@ -84,8 +81,7 @@ type server struct {
 	lookup      Lookup
 }
 
-// New makes a gate. A gate without policies denies every call. The error names every policy that is
-// wrong.
+// New makes a gate. A gate without policies denies every call. The error names every policy that is wrong.
 func New(policies ...Policy) (*Gate, error) {
 	g := &Gate{}
 	var errs []error
@@ -125,7 +121,6 @@ func Must(policies ...Policy) *Gate {
 	return g
 }
 
-// check reports a mistake in the declaration.
 func (p *Policy) check() error {
 	if p.err != nil {
 		return p.err
@@ -173,8 +168,7 @@ func (g *Gate) Decide(call event.ToolCall, f Facts) (d event.Decision) {
 	return g.decide(&c, &f)
 }
 
-// decide judges a call whose tool is known. If the call names another tool, it is judged as
-// that too, and the stricter decision applies.
+// decide judges a call whose tool is known. A call that names another tool is judged as both, and the stricter applies.
 func (g *Gate) decide(c *Call, f *Facts) event.Decision {
 	d := g.decideAs(c, f)
 	if c.claimed == nil || d.Verdict == event.Deny {
@@ -229,10 +223,9 @@ func (g *Gate) rejudge(j *judgement, first event.Decision) event.Decision {
 	return first
 }
 
-// judge asks the policies in order. It stops at the first denial, and makes one of a panic. It
-// reports false if all abstain, and the judgement then has the rule for that. The input of the decision is set
-// if a policy rewrote it, and the call's input with it. When is called once for each policy, so that
-// its Otherwise never counts without its Judge.
+// judge asks the policies in order. It stops at the first denial, and makes one of a panic. It reports false if all abstain,
+// and the judgement then has the rule for that. The input of the decision is set if a policy rewrote it, and the call's
+// input with it. When is called once for each policy, so that its Otherwise never counts without its Judge.
 func (g *Gate) judge(j *judgement) (best event.Decision, decided bool) {
 	var (
 		c         = &j.call

@@ -14,9 +14,8 @@ type LimitOptions struct {
 	MaxCalls int
 }
 
-// Limits denies every call once a limit of the run is reached: the deadline, a budget of tokens, the
-// budget of cost, the number of calls, in this order. All but the number of calls come with the
-// [Facts]. It never allows anything.
+// Limits denies every call once a limit of the run is reached: the deadline, a budget of tokens, the budget of cost, the
+// number of calls, in this order. All but the number of calls come with the [Facts]. It never allows anything.
 func Limits(opts LimitOptions) Policy {
 	p := Policy{Name: "limits", Stage: StageLimits}
 	if opts.MaxCalls < 0 {

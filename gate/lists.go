@@ -19,8 +19,7 @@ import (
 //     another server. So a tool of the agent can be allowed that its catalogue does not have.
 //   - "mcp__server__tool": that tool, also where it is called by its bare name.
 //   - "mcp__server" or "mcp__server__*": all tools of the server.
-//   - "Write(/src/**)", "Bash(git status)": calls with such paths or commands; see [Rules]. Paths
-//     belong to [Facts.Dir].
+//   - "Write(/src/**)", "Bash(git status)": calls with such paths or commands; see [Rules]. Paths belong to [Facts.Dir].
 //
 // [New] returns an error for any other name. It also returns one for an argument of a tool of an agent that
 // the gate does not know; see [KnowsAgent].
@@ -53,11 +52,10 @@ type RuleOptions struct {
 	Allow, Ask, Deny []string
 }
 
-// Rules judges calls by rules as Claude Code has them: "Tool", "Tool(path)", "Bash(command)". A
-// denial beats a question, and that a permission. Tools that no rule is about are left to other
-// policies; but if a tool has rules with arguments under Allow, a call that matches none of them is
-// denied. A permission here does not answer what another policy asks: see [Approver] for how to
-// answer some questions by rules.
+// Rules judges calls by rules as Claude Code has them: "Tool", "Tool(path)", "Bash(command)". A denial beats a question, and
+// that a permission. Tools that no rule is about are left to other policies; but if a tool has rules with arguments under
+// Allow, a call that matches none of them is denied. A permission here does not answer what another policy asks: see
+// [Approver] for how to answer some questions by rules.
 //
 // The names of tools are those of Claude Code here; each agent has its own, see [tool.Catalogue].
 //
@@ -73,9 +71,8 @@ type RuleOptions struct {
 //   - A call whose path cannot be determined is not allowed by a path rule, and denied where one
 //     denies. A Grep is denied if it would search what must not be read.
 //
-// Commands: "Bash(npm run test)" is that command, "Bash(npm run test:*)" and "Bash(npm run test *)"
-// also with more words, and "*" elsewhere matches anything in one command. Commands are read as
-// a shell reads them.
+// Commands: "Bash(npm run test)" is that command, "Bash(npm run test:*)" and "Bash(npm run test *)" also with more words,
+// and "*" elsewhere matches anything in one command. Commands are read as a shell reads them.
 //
 //   - A permission needs that every simple command matches a rule, wherever it is: in lists,
 //     pipes, substitutions, functions. Nothing is allowed that writes to or reads from files by
@@ -83,10 +80,9 @@ type RuleOptions struct {
 //     or does arithmetic (which can run commands in bash; so can test -v, printf -v and read). What runs other commands, such as sudo,
 //     env, xargs or bash -c, is a command of its own name: "Bash(sudo:*)" permits everything. Only
 //     "find" and "fd" are not believed to be harmless: their actions must be in the rule itself.
-//   - A denial needs one command that may match: behind sudo, env, xargs, bash -c and the like, by
-//     the base name, in any case of letters, after other options, and wherever an expansion could
-//     turn out to match. It cannot see into scripts, and interpreters have other ways: to keep a
-//     shell inside bounds, allow what is needed instead.
+//   - A denial needs one command that may match: behind sudo, env, xargs, bash -c and the like, by the base name, in any
+//     case of letters, after other options, and wherever an expansion could turn out to match. It cannot see into scripts,
+//     and interpreters have other ways: to keep a shell inside bounds, allow what is needed instead.
 //   - What cannot be read is never allowed, and denied where a rule denies.
 //   - Monitor runs commands too: it is asked about and denied with Bash, and allowed by its own name.
 func Rules(opts RuleOptions) Policy { return rulesPolicy("rules", false, opts) }
@@ -98,8 +94,7 @@ func rulesPolicy(name string, closed bool, opts RuleOptions) Policy {
 	}}
 }
 
-// judge looks at denials first, then at questions, then at permissions, then at calls outside
-// the permissions. Most calls are judged by their names alone.
+// judge looks at denials, questions, permissions, and calls outside them, in this order. Most are judged by name alone.
 func (s *ruleSet) judge(c *Call, f *Facts) (event.Decision, bool) {
 	if s.hasArguments(c) {
 		return s.judgeArguments(c, f)

@@ -24,7 +24,6 @@ type ruleSet struct {
 	allow, ask, deny ruleGroup
 }
 
-// A ruleGroup holds the rules with one verdict.
 type ruleGroup struct {
 	tools    []toolName
 	paths    []pathRule
@@ -51,7 +50,6 @@ func (g *Gate) newRuleSet(closed bool, opts RuleOptions) (*ruleSet, error) {
 	return s, errors.Join(errs...)
 }
 
-// absoluteOption gives a directory of the options its normal form.
 func absoluteOption(name, dir string, errs *[]error) string {
 	if dir == "" {
 		return ""
@@ -90,12 +88,10 @@ func (g *Gate) addRule(s *ruleSet, to *ruleGroup, text string, wide bool) error 
 	return nil
 }
 
-// serves reports whether a registry of ours has the tool.
 func (g *Gate) serves(name string) bool {
 	return slices.ContainsFunc(g.servers, func(s server) bool { _, ok := s.lookup.Lookup(name); return ok })
 }
 
-// splitRule takes "Name(argument)" apart.
 func splitRule(text string) (name toolName, argument string, hasArgument bool, err error) {
 	head := strings.TrimSpace(text)
 	if open := strings.IndexByte(head, '('); open >= 0 {
@@ -200,7 +196,6 @@ func (g *ruleGroup) names(c *Call, wide bool) bool {
 	return false
 }
 
-// bounds reports whether the tool has rules with arguments.
 func (g *ruleGroup) bounds(c *Call) bool {
 	return g.boundsShell(c, true) || g.firstCovering(c, true) >= 0
 }

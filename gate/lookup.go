@@ -48,8 +48,7 @@ func checkLookup(tools Lookup) error {
 	return nil
 }
 
-// renamed finds tools by the names under which they are served, or by id. It asks again at each
-// lookup: tools may be added at any time.
+// renamed finds tools by their served names, or by id. It asks again at each lookup: tools may be added at any time.
 type renamed struct {
 	tools  func() []*tool.Tool
 	config func(*tool.Tool) tool.Presentation

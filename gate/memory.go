@@ -18,9 +18,8 @@ import (
 // remembered is how many verdicts, and how many answers, an engine keeps.
 const remembered = 4096
 
-// identity names the tool that a call means, in one way whether the call has its full name, its
-// bare name or its id. A name that can mean several tools is an identity of its own: a verdict about
-// one of them must not count for another.
+// identity names the tool that a call means, in one way whether the call has its full name, its bare name or its id. A name
+// that can mean several tools is an identity of its own: a verdict about one of them must not count for another.
 func (g *Gate) identity(c Call) string {
 	if c.runs != nil {
 		return g.candidateIdentity(c)
@@ -47,8 +46,7 @@ func (g *Gate) identity(c Call) string {
 	return joinParts([]string{"name", name, c.Argument})
 }
 
-// candidateIdentity is identity for a tool that a registry is about to run. It is that of the call by
-// the full name, unless the call names another tool.
+// candidateIdentity is identity for a tool that a registry is about to run: of its full name, unless the call names another.
 func (g *Gate) candidateIdentity(c Call) string {
 	if c.claimed == nil && c.Server != "" {
 		return joinParts([]string{"registered", c.Server, c.runs.ID(), c.Argument})
@@ -73,8 +71,7 @@ func inputDigest(input json.RawMessage) string {
 	return plainjson.Digest(input)
 }
 
-// A callKey is what makes two questions be about the same call. A tool that was replaced by one with
-// other risks or needs since is another.
+// A callKey makes two questions be about the same call. A tool replaced by one with other risks or needs is another.
 type callKey struct {
 	id    event.CallID
 	tool  string
@@ -90,7 +87,6 @@ type verdict struct {
 	decision event.Decision
 }
 
-// verdicts keeps the decisions about calls.
 type verdicts struct {
 	mu      sync.Mutex
 	open    map[callKey]*verdict
@@ -135,8 +131,7 @@ func (vs *verdicts) settle(key callKey, v *verdict) {
 	close(v.done)
 }
 
-// An answerKey is how far an answer holds. A tool whose risks or needs have changed since is not the
-// one that was approved.
+// An answerKey is how far an answer holds. A tool whose risks or needs have changed since is not the one that was approved.
 type answerKey struct {
 	tool  string
 	risk  tool.Risk

@@ -73,7 +73,6 @@ func (g *Gate) newPathRule(name toolName, pattern, text string, wide, hasHome bo
 	return r, nil
 }
 
-// setGlob divides the pattern into anchor and glob.
 func (r *pathRule) setGlob(pattern string, wide bool) error {
 	rest, loose := pattern, false
 	switch {
@@ -138,7 +137,6 @@ func (r *pathRule) base(root, home string) string {
 	return root
 }
 
-// match reports whether the rule is about a file.
 func (r *pathRule) match(file, root, home string) bool {
 	rest, ok := below(r.base(root, home), file)
 	if r.tree != "" {
@@ -191,8 +189,7 @@ func below(dir, file string) (rest string, ok bool) {
 	return file[len(dir)+1:], file[len(dir)] == '/'
 }
 
-// concernsPath looks for a wide rule about the call. Paths are compared in lower case: a file
-// system may ignore case.
+// concernsPath looks for a wide rule about the call. Paths are compared in lower case: a file system may ignore case.
 func (g *ruleGroup) concernsPath(s *subject) (why string, hit bool) {
 	first := g.firstCovering(s.call, true)
 	if first < 0 {
@@ -254,7 +251,6 @@ func (g *ruleGroup) firstCovering(c *Call, wide bool) int {
 	return -1
 }
 
-// permitsPath reports whether every path of the call is allowed.
 func (g *ruleGroup) permitsPath(s *subject) bool {
 	if g.firstCovering(s.call, false) < 0 {
 		return false // before anything is read

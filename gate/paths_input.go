@@ -29,7 +29,6 @@ func (p *callPaths) add(file string) {
 	p.list = append(p.list, file)
 }
 
-// find reads the paths from the input of a call.
 func (p *callPaths) find(c *Call, f *Facts, home string) {
 	in := c.fields()
 	p.unknown = in.bad || f.Target.Unresolved
@@ -50,8 +49,7 @@ func (p *callPaths) find(c *Call, f *Facts, home string) {
 	}
 }
 
-// search adds where a search begins: in the working directory where no path is given, and with a pattern of
-// paths in the directory with which that begins.
+// search adds where a search begins: the working directory without a path, and with a pattern the directory it begins with.
 func (p *callPaths) search(pattern, dir, home string) {
 	given := len(p.list) > 0 || p.unknown
 	start := ""
@@ -113,8 +111,7 @@ func (p *callPaths) addMeaning(text, dir string, windows bool) {
 	p.add(file)
 }
 
-// normalPath makes a clean absolute path with slashes. "C:\x" becomes "/c/x", as Claude Code writes
-// it in rules.
+// normalPath makes a clean absolute path with slashes. "C:\x" becomes "/c/x", as Claude Code writes it in rules.
 func normalPath(text, dir string, windows bool) (string, bool) {
 	if !windows && isNormal(text) {
 		return text, true
@@ -138,8 +135,7 @@ func normalPath(text, dir string, windows bool) (string, bool) {
 	return path.Clean(base + "/" + text), ok
 }
 
-// slashed writes a path of Windows with slashes. It reports false for one that depends on the
-// current drive, or is on no drive.
+// slashed writes a path of Windows with slashes. It reports false for one that depends on the current drive, or has none.
 func slashed(text string) (string, bool) {
 	text = strings.ReplaceAll(text, `\`, "/")
 	switch {
@@ -167,7 +163,6 @@ func hidesName(text string) bool {
 
 func isLetter(c byte) bool { return 'a' <= c|0x20 && c|0x20 <= 'z' }
 
-// isWindows reports whether a directory is one of Windows.
 func isWindows(dir string) bool {
 	return strings.HasPrefix(dir, `\\`) || len(dir) >= 2 && dir[1] == ':' && isLetter(dir[0])
 }
@@ -191,8 +186,7 @@ func isNormal(text string) bool {
 	return last > ' ' && last < 0x80 || text == strings.TrimSpace(text)
 }
 
-// beginsName reports whether a path without its first slash begins with a name other than "." and
-// "..".
+// beginsName reports whether a path without its first slash begins with a name other than "." and "..".
 func beginsName(rest string) bool {
 	if rest == "" || rest[0] == '/' {
 		return false
@@ -214,7 +208,6 @@ type input struct {
 	bad bool
 }
 
-// read reads the input of a call whose tool has these fields.
 func (in *input) read(raw json.RawMessage, of *tool.Fields) {
 	if len(raw) == 0 {
 		return

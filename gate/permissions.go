@@ -14,8 +14,7 @@ import (
 // A Level is how far a capability is given.
 type Level uint8
 
-// The levels. The zero value asks, like LevelAsk, but counts as not set where permissions are laid
-// over others.
+// The levels. The zero value asks, like LevelAsk, but counts as not set where permissions are laid over others.
 const (
 	LevelUnset Level = iota
 	LevelAsk
@@ -95,20 +94,18 @@ type Permissions struct {
 	NetworkAccess Level `json:"networkAccess,omitzero"`
 	// Mode is the default for levels that are not set, or sets all levels aside. Empty means ModeAsk.
 	Mode Mode `json:"mode,omitzero"`
-	// WritablePaths are the only paths that FileWrite covers: files, or directories with all that is
-	// below them, relative to the workspace ([Facts.Workspace]), as "src" or "docs/notes.md". A call
-	// that writes elsewhere is denied, and so is one whose paths cannot be determined. Links
-	// count as what they lead to. Nil means everywhere, empty means nowhere.
+	// WritablePaths are the only paths that FileWrite covers: files, or directories with all that is below them, relative to
+	// the workspace ([Facts.Workspace]), as "src" or "docs/notes.md". A call that writes elsewhere is denied, and so is one
+	// whose paths cannot be determined. Links count as what they lead to. Nil means everywhere, empty means nowhere.
 	//
 	// They do not go with ModeAuto and ModeBypass, and not with ShellExecute allowed: a command writes anywhere.
 	WritablePaths []string `json:"writablePaths,omitzero"`
 }
 
-// FromCapabilities makes a policy of the capabilities that tools need. A tool that needs several has
-// the strictest of their levels. The policy abstains about tools that need none; if all
-// others abstain too, they are allowed. A tool of the agent that is not in its catalogue may need anything:
-// it is denied unless another policy allows it by name, as [AllowTools] and [Rules] can. ModeAuto and ModeBypass have no
-// such tools: they leave everything to the agent, or give everything.
+// FromCapabilities makes a policy of the capabilities that tools need. A tool that needs several has the strictest of their
+// levels. The policy abstains about tools that need none; if all others abstain too, they are allowed. A tool of the agent
+// that is not in its catalogue may need anything: it is denied unless another policy allows it by name, as [AllowTools] and
+// [Rules] can. ModeAuto and ModeBypass have no such tools: they leave everything to the agent, or give everything.
 //
 // Nil permissions override nothing: the policy abstains about every tool, and has no rule.
 func FromCapabilities(p *Permissions) Policy {
@@ -152,8 +149,7 @@ func (p *Permissions) judge(c *Call, f *Facts) (event.Decision, bool) {
 	return event.Decision{Reason: fmt.Sprintf(capabilityDenied, c.Name, capability)}, true
 }
 
-// strictest returns the strictest verdict about the capabilities, and the first one that has it. A
-// capability that is not known is denied.
+// strictest returns the strictest verdict about the capabilities, and the first that has it. Unknown ones are denied.
 func (p *Permissions) strictest(needs tool.Capability) (event.Verdict, tool.Capability) {
 	verdict, which := event.Allow, tool.Capability(0)
 	for bit := tool.Capability(1); bit != 0 && bit <= needs; bit <<= 1 {

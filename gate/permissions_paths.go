@@ -33,8 +33,7 @@ func canonicalPaths(paths []string) ([]string, error) {
 	return canonical, errors.Join(errs...)
 }
 
-// notInPaths are characters that mean something to a shell, or to those who match patterns. An author
-// who writes one of them expects more than a path.
+// notInPaths are characters with a meaning for shells or patterns. An author who writes one expects more than a path.
 const notInPaths = "*?[]{}$`'\"~;&|<>()"
 
 func canonicalPath(text string) (string, error) {
@@ -88,7 +87,6 @@ func (p *Permissions) enforceable() error {
 	return nil
 }
 
-// writable reports whether every path that a call may write to is writable.
 func (p *Permissions) writable(c *Call, f *Facts) bool {
 	root, at := c.workspace(f), c.paths(f, "")
 	if root == "" || at.unknown || len(at.list) == 0 {
@@ -115,7 +113,6 @@ func (p *Permissions) holds(root, file string) bool {
 	return false
 }
 
-// unwritable returns why a call may not write.
 func (p *Permissions) unwritable(c *Call, f *Facts) string {
 	root, at := c.workspace(f), c.paths(f, "")
 	switch {

@@ -8,8 +8,7 @@ import (
 	"github.com/drover-agents/drover/tool"
 )
 
-// An inputReading is what policies have found out about a call and its input. It is kept, so that
-// one policy need not read again what another has read.
+// An inputReading is what policies have read of a call and its input, kept so that one policy need not read it again.
 type inputReading struct {
 	haveNative bool
 	native     *tool.Native
@@ -40,7 +39,6 @@ func (r *inputReading) foldBuffers() *foldBuffers {
 	return r.folding
 }
 
-// known returns what has been read of the call.
 func (c *Call) known() *inputReading {
 	if c.read == nil {
 		c.read = new(inputReading)
@@ -63,7 +61,6 @@ func (c *Call) native() *tool.Native {
 	return r.native
 }
 
-// fields returns what rules look at in the input.
 func (c *Call) fields() *input {
 	r := c.known()
 	if !r.haveFields {
@@ -73,7 +70,6 @@ func (c *Call) fields() *input {
 	return &r.in
 }
 
-// paths returns the paths that the call may use.
 func (c *Call) paths(f *Facts, home string) *callPaths {
 	r := c.known()
 	if !r.havePaths || r.home != home {
@@ -102,7 +98,6 @@ func (c *Call) workspace(f *Facts) string {
 	return normal
 }
 
-// script returns the command of the call.
 func (c *Call) script() *script {
 	r := c.known()
 	if !r.haveScript {
@@ -124,7 +119,6 @@ type judgement struct {
 
 var judgements = sync.Pool{New: func() any { return new(judgement) }}
 
-// open begins a judgement.
 func (j *judgement) open(c *Call, f *Facts) {
 	j.call, j.facts = *c, *f
 	j.call.read, j.reading.folding = &j.reading, &j.folding

@@ -35,8 +35,7 @@ type RiskOptions struct {
 	// AgentTools takes the risks of the agent's own tools from its catalogue; see [KnowsAgent]. Without it they
 	// are not known, and so denied, unless Builtin has them.
 	AgentTools bool
-	// Builtin has the risks of tools that are in no registry. Its risks of a tool replace those of the
-	// catalogue.
+	// Builtin has the risks of tools that are in no registry. Its risks of a tool replace those of the catalogue.
 	Builtin BuiltinLists
 	// AllowUnknown allows tools that are neither in the registry nor in Builtin. A tool of the agent
 	// that the catalogue knows is still denied for its risks.
@@ -57,10 +56,9 @@ type Messages struct {
 	Unknown func(toolName string) string
 }
 
-// FromRisk makes a policy of the risks of tools. It denies mutating and dangerous tools as the
-// options set, allows the other tools that it knows, and has a rule for unknown tools: they
-// are denied unless AllowUnknown is set, but for those without which the agent can use no tool and give no
-// answer; see [tool.Native.Plumbing].
+// FromRisk makes a policy of the risks of tools. It denies mutating and dangerous tools as the options set, allows the other
+// tools that it knows, and has a rule for unknown tools: they are denied unless AllowUnknown is set, but for those without
+// which the agent can use no tool and give no answer; see [tool.Native.Plumbing].
 //
 // The order is that of the options: a tool that is denied as mutating is not looked at as dangerous.
 func FromRisk(o RiskOptions) Policy { return riskPolicy(o, true) }
@@ -96,7 +94,6 @@ func riskPolicy(o RiskOptions, catalogue bool) Policy {
 	return p
 }
 
-// riskRule is FromRisk's answer, worked out beforehand.
 type riskRule struct {
 	denyMutating, denyDangerous bool
 	mutating, dangerous         string // messages

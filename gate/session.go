@@ -30,7 +30,6 @@ func blocks(blocked map[string]bool, c *Call) bool {
 	return len(blocked) > 0 && (blocked[c.Name] || names(blocked, c))
 }
 
-// names reports whether a set has the tool of a call.
 func names(set map[string]bool, c *Call) bool {
 	if c.Origin != Foreign && set[c.Tool] {
 		return true

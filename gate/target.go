@@ -41,7 +41,6 @@ func FindTarget(c Call, dir string) Target {
 	return found
 }
 
-// follow finds what a path leads to.
 func follow(name, dir string) Target {
 	if !filepath.IsAbs(name) {
 		if dir == "" {

@@ -39,9 +39,8 @@ type ToolGateDecision struct {
 	Message string `json:"message,omitzero"`
 }
 
-// NewToolGate makes a function that decides by a tool's name whether the tool may be used. It is
-// [FromRisk] alone, for programs that need no other policy and no knowledge of the call; it knows
-// only the tools that the options name.
+// NewToolGate makes a function that decides by a tool's name whether the tool may be used. It is [FromRisk] alone, for
+// programs that need no other policy and no knowledge of the call; it knows only the tools that the options name.
 func NewToolGate(o ToolGateOptions) (func(toolName string) ToolGateDecision, error) {
 	if err := checkLookup(o.Registry); err != nil {
 		return nil, fmt.Errorf("gate: %w", err)

@@ -68,8 +68,7 @@ func (u Usage) TotalTokens() int64 { return countOf(u).tokens() }
 type BudgetError struct {
 	// Limit is the field of [Budget] that is reached, such as "MaxTotalTokens".
 	Limit string
-	// Consumed and Max are tokens, for MaxCostUSD dollars, for MaxRequests requests. Consumed is not
-	// less than Max.
+	// Consumed and Max are tokens, for MaxCostUSD dollars, for MaxRequests requests. Consumed is not less than Max.
 	Consumed, Max float64
 }
 
@@ -118,7 +117,6 @@ func (b *Budget) maxCost() int64 {
 	return parts(b.MaxCostUSD)
 }
 
-// reached is the one rule about budgets.
 func (l *limit) reached() bool { return l.set && l.consumed >= l.max }
 
 // left is negative for a limit that was passed, and nil for none. A negative limit has no more left
@@ -130,7 +128,6 @@ func (l *limit) left() *int64 {
 	return new(max(l.max, 0) - l.consumed)
 }
 
-// exhausted returns an error for the first limit that is reached.
 func (b *Budget) exhausted(c count) error {
 	for _, l := range b.limits(c) {
 		if l.reached() {
@@ -170,7 +167,6 @@ func (c count) minus(o count) count {
 	return count{c.input - o.input, c.output - o.output, c.cost - o.cost, c.requests - o.requests}
 }
 
-// atLeast takes the larger one of each figure.
 func (c count) atLeast(o count) count {
 	return count{max(c.input, o.input), max(c.output, o.output), max(c.cost, o.cost), max(c.requests, o.requests)}
 }

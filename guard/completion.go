@@ -13,8 +13,7 @@ import (
 	"github.com/drover-agents/drover/session"
 )
 
-// A Checker reports whether an agent that wants to stop has done its task. It returns when its context
-// ends.
+// A Checker reports whether an agent that wants to stop has done its task. It returns when its context ends.
 type Checker interface {
 	Check(ctx context.Context, a Attempt) (Completion, error)
 }
@@ -93,7 +92,6 @@ func check(ctx context.Context, c Checker, a Attempt) (done Completion, err erro
 	return done, err
 }
 
-// explained adds feedback for an agent that is not done.
 func (c Completion) explained() Completion {
 	if !c.Done && c.Feedback == "" {
 		c.Feedback = notDone
@@ -101,7 +99,6 @@ func (c Completion) explained() Completion {
 	return c
 }
 
-// shownFiles is how many missing files are named.
 const shownFiles = 3
 
 // FilesExist is a checker: all files must be there.

@@ -64,8 +64,7 @@ func (d Deadline) IsZero() bool { return d.at.IsZero() }
 // Equal reports whether both are the same moment, or both none.
 func (d Deadline) Equal(other Deadline) bool { return d.at.Equal(other.at) }
 
-// Remaining returns the time that is left. It is negative once the deadline is past, and the longest
-// duration there is for no deadline.
+// Remaining returns the time that is left, negative once it is past; for no deadline it is the longest duration there is.
 func (d Deadline) Remaining() time.Duration {
 	if d.IsZero() {
 		return math.MaxInt64
@@ -84,9 +83,8 @@ func (d Deadline) Check() error {
 	return nil
 }
 
-// Context returns a context that ends at the deadline, with a cause that matches
-// [ErrDeadlineExceeded]. If ctx ends before, for whatever reason, that is the cause. Without a deadline
-// only cancel and ctx end it.
+// Context returns a context that ends at the deadline, with a cause that matches [ErrDeadlineExceeded]. If ctx ends before,
+// for whatever reason, that is the cause. Without a deadline only cancel and ctx end it.
 func (d Deadline) Context(ctx context.Context) (context.Context, context.CancelFunc) {
 	if d.IsZero() {
 		return context.WithCancel(ctx)
@@ -143,8 +141,7 @@ func (e *deadlineError) Is(target error) bool {
 
 var deadlineKey = tool.NewKey[Deadline]("deadline")
 
-// WithDeadline returns a context in which [DeadlineFrom] finds the deadline. It does not end the
-// context; [Deadline.Context] does.
+// WithDeadline returns a context with the deadline for [DeadlineFrom]. It does not end the context; [Deadline.Context] does.
 func WithDeadline(ctx context.Context, d Deadline) context.Context { return deadlineKey.With(ctx, d) }
 
 // DeadlineFrom returns the deadline that a tool handler's work has; the zero value without a deadline.

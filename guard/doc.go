@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package guard keeps a run within its limits and its task: when it must be over, what it may
-// consume, whether it is alive, which run it is, which feedback the agent gets, and whether the
-// work is done when the agent stops.
+// Package guard keeps a run within its limits and its task: when it must be over, what it may consume, whether it is alive,
+// which run it is, which feedback the agent gets, and whether the work is done when the agent stops.
 //
 // # Limits
 //
@@ -14,8 +13,7 @@
 //   - Counts are exact for any recorder, any order and any number of goroutines. Money is
 //     counted in billionths of a dollar, not in floating point.
 //   - What was consumed never becomes less, independent of later reports.
-//   - A limit that makes no sense, such as a negative one, allows nothing. [Budget.Validate] says so
-//     beforehand.
+//   - A limit that makes no sense, such as a negative one, allows nothing. [Budget.Validate] says so beforehand.
 //   - Requests are limited before they begin, so exactly: never more than MaxRequests, and none of them
 //     is ended by that limit.
 //   - The zero Deadline, the zero Budget and a nil Tracker limit nothing.
@@ -30,8 +28,7 @@
 //
 // # Run context
 //
-// A [RunContext] names the run, the request, the session and the attempt, in logs through [LogHandler]
-// and in traces through the W3C traceparent.
+// A [RunContext] names run, request, session and attempt: in logs through [LogHandler], in traces by the W3C traceparent.
 //
 // # In a tool handler
 //

@@ -14,8 +14,7 @@ import (
 
 // FactsOptions are the sources of [Facts]. A source that is left out limits nothing.
 type FactsOptions struct {
-	// Session knows which tools have succeeded, which files were read, and the last
-	// [session.ToolPermissions] and [session.Workspace].
+	// Session knows the tools that succeeded, the files read, the last [session.ToolPermissions] and [session.Workspace].
 	Session *session.Session
 	// Tracker knows what is left of the budget, and has its deadline.
 	Tracker *Tracker
@@ -35,8 +34,7 @@ type FactsOptions struct {
 // that a limit on their number holds for calls at the same time and for the runs of a session one after
 // the other. Engines that work on one session at the same time must share one function for that.
 //
-// Where the store of the session cannot be read, and so the blocked tools are unknown, none is
-// allowed.
+// Where the store of the session cannot be read, and so the blocked tools are unknown, none is allowed.
 //
 // A call that names no working directory is taken to be in the [session.Workspace]: the gate then judges
 // where its relative paths lead. Inputs are left as they are, since the agent resolves them alike.
@@ -97,7 +95,6 @@ func (f *facts) addSession(known *gate.Facts) {
 	}
 }
 
-// permissionSets are the lists of some permissions as sets.
 type permissionSets struct {
 	of               session.ToolPermissions
 	blocked, allowed map[string]bool

@@ -39,8 +39,7 @@ type FeedbackTrigger struct {
 	EveryCalls int
 	// Every asks if so much time has passed since the provider was asked last; the first call asks.
 	Every time.Duration
-	// OnFileCreated asks once, after the first call at whose end the file is there.
-	// [FeedbackOptions.Files] must be given.
+	// OnFileCreated asks once, after the first call at whose end the file is there. [FeedbackOptions.Files] must be given.
 	OnFileCreated string
 }
 
@@ -76,8 +75,7 @@ type ruleState struct {
 	asked time.Time // for the time that has passed
 }
 
-// NewFeedback makes a Feedbacker for one run. It fails if a rule never triggers or two providers have
-// one name.
+// NewFeedback makes a Feedbacker for one run. It fails if a rule never triggers or two providers have one name.
 func NewFeedback(s *session.Session, opts *FeedbackOptions, rules ...FeedbackRule) (*Feedbacker, error) {
 	f := &Feedbacker{s: s}
 	if opts != nil {
@@ -117,9 +115,8 @@ func (f *Feedbacker) add(rule FeedbackRule) error {
 	return nil
 }
 
-// AfterCall is to be called when a tool call has ended. It returns the feedback for the agent, or "".
-// Every feedback is in the session too. The error names the providers that failed; the text still has the feedback of the
-// others.
+// AfterCall is to be called when a tool call has ended. It returns the feedback for the agent, or "". Every feedback is in
+// the session too. The error names the providers that failed; the text still has the feedback of the others.
 func (f *Feedbacker) AfterCall(ctx context.Context, callID event.CallID) (string, error) {
 	due, err := f.due(ctx)
 	errs := []error{err}
@@ -159,7 +156,6 @@ func (f *Feedbacker) due(ctx context.Context) ([]*ruleState, error) {
 	return due, errors.Join(errs...)
 }
 
-// count counts a call, and reports whether the number or the time is due.
 func (r *ruleState) count(now time.Time) (due bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

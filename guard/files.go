@@ -14,13 +14,11 @@ import (
 
 // Files is where an agent works, as far as guards need to see it.
 type Files interface {
-	// Exists reports whether there is a file at a path, which is relative to the directory where the agent
-	// works, or absolute and inside it.
+	// Exists reports whether there is a file at a path: relative to the agent's directory, or absolute and inside it.
 	Exists(ctx context.Context, path string) (bool, error)
 }
 
-// An Exec runs a command where an agent works and waits for its end. A command that ran and failed is no
-// error.
+// An Exec runs a command where an agent works and waits for its end. A command that ran and failed is no error.
 type Exec func(ctx context.Context, argv []string) (Executed, error)
 
 // Executed is how a command ended.

@@ -80,9 +80,8 @@ func (h *Heartbeat) Elapsed() time.Duration {
 	return now.Sub(h.last)
 }
 
-// OnBeat has fn called at every later beat, by the goroutine that beats, after those that were given
-// before. It must not block, and may use the heartbeat. A panic in it is logged and concerns nobody
-// else.
+// OnBeat has fn called at every later beat, by the goroutine that beats, after those that were given before. It must not
+// block, and may use the heartbeat. A panic in it is logged and concerns nobody else.
 func (h *Heartbeat) OnBeat(fn func()) {
 	if h == nil {
 		return
@@ -92,9 +91,8 @@ func (h *Heartbeat) OnBeat(fn func()) {
 	h.onBeat = append(h.onBeat, fn)
 }
 
-// Watch calls fn once there was no beat for as long as limit, and returns when fn does. It also
-// returns when ctx ends, without calling fn. Run it in a goroutine of your own, and end ctx when the
-// work is over:
+// Watch calls fn once there was no beat for as long as limit, and returns when fn does. It also returns when ctx ends,
+// without calling fn. Run it in a goroutine of your own, and end ctx when the work is over:
 //
 //	go heartbeat.Watch(ctx, time.Minute, giveUp)
 func (h *Heartbeat) Watch(ctx context.Context, limit time.Duration, fn func()) {

@@ -13,8 +13,7 @@ import (
 	"github.com/drover-agents/drover/tool"
 )
 
-// A RunContext identifies a run. It is a plain value; a field that is not known is
-// empty.
+// A RunContext identifies a run. It is a plain value; a field that is not known is empty.
 type RunContext struct {
 	// RunID is one attempt to answer a request, and new for each; RequestID stays the same.
 	RunID     string `json:"runId,omitzero"`
@@ -24,8 +23,7 @@ type RunContext struct {
 	Attempt int `json:"attempt,omitzero"`
 	// WorkerID is the process or goroutine that does the work, in its owner's words.
 	WorkerID string `json:"workerId,omitzero"`
-	// TraceID and SpanID are those of the span that the run belongs to, in hexadecimal, as W3C Trace
-	// Context has them: 32 and 16 digits.
+	// TraceID and SpanID are those of the run's span, in hexadecimal as in W3C Trace Context: 32 and 16 digits.
 	TraceID string `json:"traceId,omitzero"`
 	SpanID  string `json:"spanId,omitzero"`
 	// Unsampled is set if the trace is not recorded.
@@ -77,8 +75,7 @@ func (r RunContext) Attrs() []slog.Attr {
 // LogValue implements [slog.LogValuer].
 func (r RunContext) LogValue() slog.Value { return slog.GroupValue(r.Attrs()...) }
 
-// Traceparent returns the header, or the environment variable TRACEPARENT, that carries the trace on.
-// It is empty unless both ids are valid.
+// Traceparent returns the header, or the variable TRACEPARENT, that carries the trace on; "" unless both ids are valid.
 func (r RunContext) Traceparent() string {
 	if !isHexID(r.TraceID, 32) || !isHexID(r.SpanID, 16) {
 		return ""

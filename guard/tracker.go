@@ -11,15 +11,13 @@ import (
 	"github.com/drover-agents/drover/tool"
 )
 
-// A Tracker counts what is consumed of a [Budget]. Several evaluations, and the attempts of each, may
-// share one. It is safe for concurrent use. A nil Tracker counts nothing and limits nothing; the zero
-// value has no budget: it counts.
+// A Tracker counts what is consumed of a [Budget]. Several evaluations, and the attempts of each, may share one. It is safe
+// for concurrent use. A nil Tracker counts nothing and limits nothing; the zero value has no budget: it counts.
 //
 // A figure that is negative or no number counts as nothing.
 type Tracker struct {
 	budget Budget
-	// spent ends when a limit of tokens or cost is reached; its cause is the BudgetError. Without a
-	// budget it is nil.
+	// spent ends when a limit of tokens or cost is reached; its cause is the BudgetError. Without a budget it is nil.
 	spent context.Context
 	spend context.CancelCauseFunc
 
@@ -48,10 +46,9 @@ func (t *Tracker) Record(u Usage) {
 	t.grow(func() count { return countOf(u) })
 }
 
-// RecordCumulative sets what an evaluation has consumed since it began, replacing the earlier report of the same
-// evaluation; reports of others stay. Give each attempt an id of its own, such as
-// [RunContext.RunID], because each begins from zero. A figure that is lower than an earlier one does
-// not count: reports may come late, and nothing that was spent comes back.
+// RecordCumulative sets what an evaluation has consumed since it began, replacing the earlier report of the same evaluation;
+// reports of others stay. Give each attempt an id of its own, such as [RunContext.RunID], because each begins from zero. A
+// figure that is lower than an earlier one does not count: reports may come late, and nothing that was spent comes back.
 //
 // What goes through RecordCumulative must not go through [Tracker.Record] too, or it counts twice.
 func (t *Tracker) RecordCumulative(evaluationID string, u Usage) {
@@ -66,8 +63,7 @@ func (t *Tracker) RecordCumulative(evaluationID string, u Usage) {
 	})
 }
 
-// grow adds what more returns, which is called under the lock. Everything that is counted comes
-// through here.
+// grow adds what more returns, which is called under the lock. Everything that is counted comes through here.
 func (t *Tracker) grow(more func() count) {
 	if t == nil {
 		return
@@ -81,16 +77,14 @@ func (t *Tracker) grow(more func() count) {
 	}
 }
 
-// onlyRequests reports whether nothing is used up but the number of requests. The last of them is
-// then still welcome to end.
+// onlyRequests reports whether nothing is used up but the number of requests. The last of them is then still welcome to end.
 func onlyRequests(err error) bool {
 	reached, ok := errors.AsType[*BudgetError](err)
 	return ok && reached.Limit == requestLimit
 }
 
-// BeginRequest counts a request to the model, if no limit is reached: otherwise it returns what
-// [Tracker.Check] returns, and nothing is counted. Of any number of callers at most MaxRequests
-// succeed.
+// BeginRequest counts a request to the model, if no limit is reached: otherwise it returns what [Tracker.Check] returns, and
+// nothing is counted. Of any number of callers at most MaxRequests succeed.
 func (t *Tracker) BeginRequest() error {
 	if t == nil {
 		return nil
@@ -107,8 +101,7 @@ func (t *Tracker) BeginRequest() error {
 	return nil
 }
 
-// Spent is [Tracker.Check] without the number of requests: it tells whether also what has begun must
-// end.
+// Spent is [Tracker.Check] without the number of requests: it tells whether also what has begun must end.
 func (t *Tracker) Spent() error {
 	if err := t.Check(); !onlyRequests(err) {
 		return err
@@ -152,10 +145,9 @@ func (t *Tracker) Check() error {
 	return b.exhausted(t.counted())
 }
 
-// Context returns a context that ends as soon as a limit is reached, the deadline included, so that
-// what runs under it is interrupted in mid-turn. Its cause is then what [Tracker.Check] returns. The
-// number of requests does not end it: the last one may come to its end, only the next does not begin.
-// Call cancel when the work is over.
+// Context returns a context that ends as soon as a limit is reached, the deadline included, so that what runs under it is
+// interrupted in mid-turn. Its cause is then what [Tracker.Check] returns. The number of requests does not end it: the last
+// one may come to its end, only the next does not begin. Call cancel when the work is over.
 func (t *Tracker) Context(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, release := t.Budget().Deadline.Context(ctx)
 	if t == nil || t.spent == nil {
@@ -177,8 +169,7 @@ var trackerKey = tool.NewKey[*Tracker]("tracker")
 // WithTracker returns a context in which [TrackerFrom] finds the tracker.
 func WithTracker(ctx context.Context, t *Tracker) context.Context { return trackerKey.With(ctx, t) }
 
-// TrackerFrom returns the tracker that a tool handler's work is counted by. Without a
-// tracker it returns nil, which can be used as well.
+// TrackerFrom returns the tracker that counts a tool handler's work. Without one it returns nil, which can be used as well.
 func TrackerFrom(ctx context.Context) *Tracker {
 	t, _ := trackerKey.From(ctx)
 	return t

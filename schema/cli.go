@@ -13,11 +13,10 @@ import (
 // wrapName is the one property of the object that [ForCLI] puts around other roots.
 const wrapName = "value"
 
-// ForCLI rewrites s into what the CLI's structured output takes: draft-07, no dialect, no keyword
-// that the dialect does not know, and an object at the root without anyOf, oneOf, allOf or $ref
-// beside it. A root of any other kind is wrapped into an object with the one property "value";
-// [Decode] and [Unwrap] take that off again. Alternatives of one type and null become one schema of two
-// types.
+// ForCLI rewrites s into what the CLI's structured output takes: draft-07, no dialect, no keyword that the dialect does not
+// know, and an object at the root without anyOf, oneOf, allOf or $ref beside it. A root of any other kind is wrapped into an
+// object with the one property "value"; [Decode] and [Unwrap] take that off again. Alternatives of one type and null become
+// one schema of two types.
 //
 // Annotations the CLI does not know are dropped. Newer spellings of an assertion are translated
 // (prefixItems, dependentRequired, dependentSchemas, Go's regular expressions); an assertion that
@@ -27,7 +26,6 @@ func ForCLI(s *Schema) (normalized json.RawMessage, wrapped bool, err error) {
 	return form.text, form.wrapped, form.err
 }
 
-// A cliForm is what ForCLI found out about a schema, kept for the next time.
 type cliForm struct {
 	text    json.RawMessage
 	wrapped bool
@@ -118,8 +116,7 @@ func (s *Schema) unwrap(raw json.RawMessage) json.RawMessage {
 	return raw
 }
 
-// cliKeywords are those that the CLI's validator knows. The $id of a root is left out: nothing can
-// refer to it here.
+// cliKeywords are those that the CLI's validator knows. The $id of a root is left out: nothing can refer to it here.
 var cliKeywords = set("$comment", "$defs", "$ref", "additionalItems", "additionalProperties", "allOf", "anyOf", "const",
 	"contains", "contentEncoding", "contentMediaType", "contentSchema", "default", "definitions", "dependencies", "deprecated",
 	"description", "else", "enum", "examples", "exclusiveMaximum", "exclusiveMinimum", "format", "if", "items", "maxItems",
@@ -285,7 +282,6 @@ func separateMatching(o *object) *object {
 	return o
 }
 
-// matcher reports whether a name matches one of the patterns.
 func matcher(patterns *object) func(name string) bool {
 	all := make([]*regexp.Regexp, len(patterns.members))
 	for i, m := range patterns.members {

@@ -55,8 +55,7 @@ func collapse(o *object) *object {
 	return out
 }
 
-// orNullOf is the schema beside null in alternatives of two, if it is of one type and asserts nothing that
-// null could not meet.
+// orNullOf is the schema beside null in alternatives of two, if it has one type and no assertion that null could not meet.
 func orNullOf(m member) *object {
 	list, _ := m.value.([]any)
 	if m.name != "anyOf" && m.name != "oneOf" || len(list) != 2 {
@@ -79,7 +78,6 @@ func orNullOf(m member) *object {
 	return nil
 }
 
-// isNull reports whether a schema is that of null alone.
 func isNull(schema any) bool {
 	o, ok := schema.(*object)
 	if !ok || len(o.members) != 1 {

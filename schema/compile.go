@@ -321,8 +321,7 @@ func (c *compiler) resolveRefs() error {
 	return nil
 }
 
-// findCircles refuses schemas that lead back to themselves without going into the value: checking
-// against them would never end.
+// findCircles refuses schemas that lead back to themselves without going into the value: checking would never end.
 func (c *compiler) findCircles() error {
 	const (
 		open = 1

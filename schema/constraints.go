@@ -50,7 +50,6 @@ var constraints = []constraint{
 	{"examples", typeString | typeNumeric, putExamples},
 }
 
-// constrain puts the constraints of a field's tags into its schema.
 func constrain(o *object, f jsonField, path string) error {
 	for _, c := range constraints {
 		text, ok := f.tag.Lookup(c.keyword)
@@ -173,7 +172,6 @@ func putBound(c *constrained, keyword, text string, within func(tag, own float64
 	return nil
 }
 
-// counted puts a bound that must be a whole number.
 func counted(put func(*constrained, string, string) error) func(*constrained, string, string) error {
 	return func(c *constrained, keyword, text string) error {
 		if n, err := strconv.ParseUint(text, 10, 64); err != nil || n > math.MaxInt32 {
@@ -262,7 +260,6 @@ var ranges = [][2]string{
 	{"minimum", "maximum"}, {"minLength", "maxLength"}, {"minItems", "maxItems"}, {"minProperties", "maxProperties"},
 }
 
-// refuseEmptyRanges finds bounds between which nothing lies.
 func refuseEmptyRanges(c constrained) error {
 	for _, pair := range ranges {
 		least, hasLeast := c.get(pair[0])
@@ -311,8 +308,7 @@ func putDefault(o *object, f jsonField, path string) error {
 	return nil
 }
 
-// refuseLostTags finds constraints on an embedded struct, whose fields take its place: they would
-// be lost.
+// refuseLostTags finds constraints on an embedded struct, whose fields take its place: they would be lost.
 func refuseLostTags(t reflect.Type, path string) error {
 	for i := range t.NumField() {
 		sf := t.Field(i)

@@ -5,8 +5,7 @@
 //
 // Promises:
 //
-//   - A [Schema] is immutable and safe for use by several goroutines. Schemas of Go types are
-//     computed once per type.
+//   - A [Schema] is immutable and safe for use by several goroutines. Schemas of Go types are computed once per type.
 //   - The JSON of a schema is deterministic: properties appear in the order of the struct fields,
 //     or in the order of the text that was parsed.
 //   - [Schema.Validate] reports every violation it can find, not only the first, each with a JSON
@@ -16,6 +15,5 @@
 //   - Checking takes time in proportion to value and schema. A schema whose references multiply is
 //     given up on, and the value refused.
 //   - A schema is self-contained. References lead to places inside it; nothing is ever fetched.
-//   - "format" describes a value and is not enforced, as in the CLI; what a Go type needs to decode
-//     is.
+//   - "format" describes a value and is not enforced, as in the CLI; what a Go type needs to decode is.
 package schema

@@ -4,9 +4,8 @@ package schema
 
 import "strings"
 
-// toECMAScript rewrites a regular expression of Go's syntax for the CLI, which reads it as
-// ECMAScript in Unicode mode: stricter about escapes and braces, without inline flags. What has no
-// counterpart is refused with its place.
+// toECMAScript rewrites a regular expression of Go's syntax for the CLI, which reads it as ECMAScript in Unicode mode:
+// stricter about escapes and braces, without inline flags. What has no counterpart is refused with its place.
 func toECMAScript(pattern, at string) (string, error) {
 	t := &translator{in: pattern, at: at}
 	for t.pos < len(t.in) {
@@ -24,13 +23,11 @@ type translator struct {
 	out     strings.Builder
 }
 
-// take copies n bytes.
 func (t *translator) take(n int) {
 	t.out.WriteString(t.in[t.pos : t.pos+n])
 	t.pos += n
 }
 
-// put writes s in place of n bytes.
 func (t *translator) put(s string, n int) {
 	t.out.WriteString(s)
 	t.pos += n

@@ -12,13 +12,11 @@ import (
 var (
 	// ErrInvalid is wrapped when a text or a Go type cannot be used as a schema.
 	ErrInvalid = errors.New("schema: not a usable schema")
-	// ErrNotForCLI is wrapped when a schema is sound but says something that the CLI's
-	// structured output cannot express.
+	// ErrNotForCLI is wrapped when a schema is sound but says something that the CLI's structured output cannot express.
 	ErrNotForCLI = errors.New("schema: the CLI cannot express this schema")
 )
 
-// A PlaceError names the place inside a schema, or the Go type, that is wrong. It wraps
-// [ErrInvalid] or [ErrNotForCLI].
+// A PlaceError names the place inside a schema, or the Go type, that is wrong. It wraps [ErrInvalid] or [ErrNotForCLI].
 type PlaceError struct {
 	// Place is a JSON pointer into the schema ("#/properties/a"), or a Go type ("main.T.Field").
 	Place  string
@@ -43,9 +41,8 @@ func notForCLI(path, format string, args ...any) error {
 type Violation struct {
 	// Pointer leads to the offending value: "" is the whole value, "/items/2" an element.
 	Pointer string
-	// Keyword is the schema keyword that was broken ("type", "required"), "json" where the value
-	// is no JSON at all, "decode" where it fits the schema but not the Go type, or "doubles" where it has
-	// a whole number that may have been rounded.
+	// Keyword is the schema keyword that was broken ("type", "required"), "json" where the value is no JSON at all, "decode"
+	// where it fits the schema but not the Go type, or "doubles" where it has a whole number that may have been rounded.
 	Keyword string
 	// Message says what is wrong in words a model can act on.
 	Message string

@@ -15,7 +15,6 @@ import (
 	"time"
 )
 
-// An enumerator is a type that lists its own values.
 type enumerator interface{ Enum() []string }
 
 var (
@@ -29,8 +28,7 @@ var (
 	rawMessageType  = reflect.TypeFor[json.RawMessage]()
 )
 
-// An inferrer builds the ordered document of one Go type: of what encoding/json reads into it, or,
-// for output, of what it writes.
+// An inferrer builds the ordered document of one Go type: of what encoding/json reads into it or, for output, writes.
 type inferrer struct {
 	output   bool
 	root     reflect.Type
@@ -164,7 +162,6 @@ func isBytes(t reflect.Type) bool {
 	return !elem.Implements(jsonMarshaler) && !elem.Implements(textMarshaler)
 }
 
-// enumOf asks a zero value for its list.
 func (in *inferrer) enumOf(t reflect.Type, path string) (o *object, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -289,8 +286,7 @@ func (in *inferrer) mapping(t reflect.Type, path string) (*object, error) {
 	return o, nil
 }
 
-// keys gives the pattern of the names that stand for keys of type t. Numbers have one spelling, so
-// that no two names are one key.
+// keys gives the pattern of the names for keys of type t. Numbers have one spelling, so that no two names are one key.
 func (in *inferrer) keys(t reflect.Type, path string) (string, error) {
 	text := reflect.PointerTo(t).Implements(textUnmarshaler)
 	if in.output {
@@ -338,8 +334,7 @@ func (in *inferrer) optional(f jsonField) bool {
 	return f.omits || f.typ.Kind() == reflect.Pointer
 }
 
-// nullable reports whether a field may be null: where it may be absent, since models write both; in
-// output, where Go writes it.
+// nullable reports whether a field may be null: where it may be absent, since models write both; in output, where Go does.
 func (in *inferrer) nullable(f jsonField) bool {
 	if in.output {
 		return !f.omits && nilable(f.typ)
@@ -384,7 +379,6 @@ func nilable(t reflect.Type) bool {
 	return t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice || t.Kind() == reflect.Map
 }
 
-// orNull lets a value be null as well.
 func orNull(o *object) *object {
 	if o.has("$ref") {
 		return newObject("anyOf", []any{o, newObject("type", "null")})

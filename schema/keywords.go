@@ -136,8 +136,7 @@ func compilePatternProperties(c *compiler, n *node, _ *object, v any, at string)
 	return nil
 }
 
-// compileDependencies serves the three keywords at once: a list names properties, anything else is
-// a schema.
+// compileDependencies serves the three keywords at once: a list names properties, anything else is a schema.
 func compileDependencies(c *compiler, n *node, _ *object, v any, at string) error {
 	o, ok := v.(*object)
 	if !ok {

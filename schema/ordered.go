@@ -11,8 +11,7 @@ import (
 	"strconv"
 )
 
-// Bounds of a schema. Schemas written by people stay far below them; they keep a hostile one from costing more
-// than its length.
+// Bounds of a schema, far above what people write. They keep a hostile one from costing more than its length.
 const (
 	maxDepth     = 200     // levels of nesting
 	maxValues    = 100_000 // objects, lists, texts, numbers and the others
@@ -23,8 +22,7 @@ const (
 	maxProgram   = 100_000 // instructions and ranges of all regular expressions
 )
 
-// An object is a JSON object that keeps the order of its members: models read properties in the
-// order they are given, so a schema must not be shuffled.
+// An object is a JSON object that keeps the order of its members, because models read properties in that order.
 type object struct {
 	members []member
 }
@@ -67,8 +65,7 @@ func newObject(pairs ...any) *object {
 	return o
 }
 
-// parseOrdered reads exactly one JSON value. A repeated member name is an error: readers disagree
-// about which one counts.
+// parseOrdered reads exactly one JSON value. A repeated member name is an error: readers disagree about which one counts.
 func parseOrdered(raw []byte) (any, error) {
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	dec.UseNumber()
@@ -148,8 +145,7 @@ func (r *orderedReader) list(depth int) ([]any, error) {
 	return list, err
 }
 
-// appendJSON writes v compactly. HTML characters stay as they are: a schema is read by models, and
-// \u003c costs them six characters for one.
+// appendJSON writes v compactly, with HTML characters as they are: \u003c would cost the models that read it six characters.
 func appendJSON(b []byte, v any) []byte {
 	switch v := v.(type) {
 	case *object:

@@ -65,7 +65,6 @@ func rewriteMember(m member, path string, change func(*object, string) (*object,
 	return m.value, nil
 }
 
-// rewriteMembers rebuilds an object with other values.
 func rewriteMembers(o *object, path string, value func(m member, at string) (any, error)) (*object, error) {
 	out := &object{members: make([]member, len(o.members))}
 	for i, m := range o.members {

@@ -8,8 +8,7 @@ import (
 	"sync"
 )
 
-// A Schema is a JSON Schema that was checked and prepared for validation. Make one with [For],
-// [ForType] or [Parse].
+// A Schema is a JSON Schema that was checked and prepared for validation. Make one with [For], [ForType] or [Parse].
 type Schema struct {
 	text json.RawMessage
 	doc  any // the ordered form of text
@@ -26,8 +25,7 @@ type Schema struct {
 // Parse reads a schema of draft-07 or 2020-12. A text that uses no keyword in which the two differ
 // needs no "$schema"; the older forms of tuples and dependencies are understood in either.
 //
-// References may lead only to places inside the schema ("#", "#/$defs/x"). The error is a
-// [*PlaceError] that wraps [ErrInvalid].
+// References lead only to places inside the schema ("#", "#/$defs/x"). The error is a [*PlaceError] that wraps [ErrInvalid].
 func Parse(text json.RawMessage) (*Schema, error) {
 	doc, err := parseOrdered(text)
 	if err != nil {
@@ -81,27 +79,23 @@ func For[T any]() (*Schema, error) { return ForType(reflect.TypeFor[T]()) }
 //   - A field is required unless it is a pointer or tagged omitempty or omitzero. Optional pointers,
 //     slices and maps may also be null.
 //   - A doc tag becomes the description: `json:"path" doc:"file to read"`.
-//   - Constraints are tags with the names that JSON Schema gives them: minimum, maximum,
-//     exclusiveMinimum, exclusiveMaximum and multipleOf for numbers; minLength, maxLength, pattern
-//     and format for strings; enum and examples, separated by commas, for both; minItems, maxItems
-//     and uniqueItems for slices; minProperties and maxProperties for maps and structs; default for
-//     all, as JSON, but a string as it is. A constraint of numbers or strings on a slice or an array
-//     of them is one of its elements. A constraint can narrow what the Go type allows, never widen
-//     it, and one that does not fit its field is an error. Format, default and examples only tell
-//     the model something: nothing is checked or filled in.
+//   - Constraints are tags with the names that JSON Schema gives them: minimum, maximum, exclusiveMinimum, exclusiveMaximum
+//     and multipleOf for numbers; minLength, maxLength, pattern and format for strings; enum and examples, separated by
+//     commas, for both; minItems, maxItems and uniqueItems for slices; minProperties and maxProperties for maps and structs;
+//     default for all, as JSON, but a string as it is. A constraint of numbers or strings on a slice or an array of them is
+//     one of its elements. A constraint can narrow what the Go type allows, never widen it, and one that does not fit its
+//     field is an error. Format, default and examples only tell the model something: nothing is checked or filled in.
 //   - A type with a method Enum() []string is one of these strings.
 //   - time.Time is a string of format date-time, []byte a base64 string; a type that unmarshals
 //     itself from text is a string; one that unmarshals itself from JSON may be anything.
 //   - Recursive types refer to themselves through $defs.
 //
-// A value that passes [Schema.Validate] can be decoded into t. The error is a [*PlaceError] that
-// wraps [ErrInvalid] and names the field.
+// A value that passes [Schema.Validate] decodes into t. The error, a [*PlaceError] that wraps [ErrInvalid], names the field.
 func ForType(t reflect.Type) (*Schema, error) { return infer(t, &inputsByType, false) }
 
-// ForOutputType returns the schema of what encoding/json writes for a t, computed once per type. It
-// differs from [ForType] where Go writes null: nil slices, maps and pointers. A field is required
-// unless it is tagged omitempty or omitzero or is in an embedded pointer. The value itself is
-// not null: a pointer stands for what it points to.
+// ForOutputType returns the schema of what encoding/json writes for a t, computed once per type. It differs from [ForType]
+// where Go writes null: nil slices, maps and pointers. A field is required unless it is tagged omitempty or omitzero or is
+// in an embedded pointer. The value itself is not null: a pointer stands for what it points to.
 func ForOutputType(t reflect.Type) (*Schema, error) { return infer(t, &outputsByType, true) }
 
 func infer(t reflect.Type, cache *sync.Map, output bool) (*Schema, error) {
@@ -130,11 +124,10 @@ func newInferred(t reflect.Type, output bool) inferred {
 	return inferred{s, err}
 }
 
-// Decode checks raw against s and decodes it into a T. Where [ForCLI] wraps s, raw may also be the
-// wrapped form that the CLI gives back. A property whose name differs only in case from one of the
-// schema is refused: encoding/json would take it for that one; so are whole numbers that may have been
-// rounded, as [Schema.ValidateDoubles] does it. Every failure is a [*ValidationError], so that one repair
-// loop handles them all.
+// Decode checks raw against s and decodes it into a T. Where [ForCLI] wraps s, raw may also be the wrapped form that the CLI
+// gives back. A property whose name differs only in case from one of the schema is refused: encoding/json would take it for
+// that one; so are whole numbers that may have been rounded, as [Schema.ValidateDoubles] does it. Every failure is a
+// [*ValidationError], so that one repair loop handles them all.
 func Decode[T any](s *Schema, raw json.RawMessage) (T, error) {
 	var out T
 	raw = s.unwrap(raw)
@@ -148,8 +141,7 @@ func Decode[T any](s *Schema, raw json.RawMessage) (T, error) {
 	return out, nil
 }
 
-// Properties returns the names of the properties that the schema describes at its root, in their
-// order. The caller must not change the list.
+// Properties returns the names of the root's properties, in their order. The caller must not change the list.
 func (s *Schema) Properties() []string { return s.properties }
 
 func propertyNames(doc any) []string {
@@ -169,6 +161,5 @@ func propertyNames(doc any) []string {
 	return names
 }
 
-// IsObject reports whether the schema says at its root that the value is an object, as the input of
-// a tool must be.
+// IsObject reports whether the schema says at its root that the value is an object, as the input of a tool must be.
 func (s *Schema) IsObject() bool { return s.root.types == typeObject }

@@ -15,8 +15,7 @@ import (
 	"unicode/utf8"
 )
 
-// Validate checks one JSON value. The error is a [*ValidationError] with all violations, in the
-// order of the value's places.
+// Validate checks one JSON value. The error is a [*ValidationError] with all violations, in the order of the value's places.
 //
 // A value with a property twice in one object is refused: readers disagree about which one counts.
 // Numbers are compared as doubles, as the CLI does it: integers beyond 2^53 only roughly.
@@ -68,15 +67,13 @@ const (
 	stepsPerByte = 100
 )
 
-// A walk goes through one value and collects what is wrong. Its path costs nothing until something
-// is reported.
+// A walk goes through one value and collects what is wrong. Its path costs nothing until something is reported.
 type walk struct {
 	path  []step
 	found []Violation
 	left  *int // steps
 	rules
-	// rounded has the places of whole numbers that may have been rounded, with false where the schema
-	// wants a number of any kind.
+	// rounded has the places of whole numbers that may have been rounded; false where the schema wants a number of any kind.
 	rounded map[string]bool
 	// seen has the properties and elements of the value that a schema around has described. It is nil where no
 	// unevaluatedProperties or unevaluatedItems asks for them.
@@ -94,7 +91,6 @@ func (w *walk) report(keyword, format string, args ...any) {
 	w.found = append(w.found, Violation{w.pointer(), keyword, fmt.Sprintf(format, args...)})
 }
 
-// reportProperty reports about a property of the value that is looked at.
 func (w *walk) reportProperty(name, keyword, format string, args ...any) {
 	w.path = append(w.path, step{name: name})
 	w.report(keyword, format, args...)
@@ -245,7 +241,6 @@ func equal(a, b any) bool {
 	return reflect.DeepEqual(a, b)
 }
 
-// short renders a value for a message.
 func short(v any) string {
 	b, err := json.Marshal(v)
 	if err != nil {
@@ -276,7 +271,6 @@ func (w *walk) checkNumber(r *numberRules, f float64) {
 	}
 }
 
-// findRounded notes the whole numbers in v that may have been rounded.
 func (w *walk) findRounded(v any) {
 	switch v := v.(type) {
 	case float64:
@@ -312,8 +306,7 @@ func (w *walk) reportRounded() {
 // roundedMessage does not quote the number, which need not be the one that the model wrote.
 const roundedMessage = "must be between -9007199254740991 and 9007199254740991: a larger whole number is rounded before it arrives"
 
-// isMultiple computes with the decimal numbers that people write: 0.3 is a multiple of 0.1, although
-// the doubles nearest to them are not.
+// isMultiple computes with decimal numbers, as people write them: 0.3 is a multiple of 0.1, but the doubles are not.
 func isMultiple(f, of float64) bool {
 	if f == math.Trunc(f) && of == math.Trunc(of) {
 		return math.Mod(f, of) == 0
@@ -394,7 +387,6 @@ func (w *walk) checkContains(r *arrayRules, list []any) {
 	}
 }
 
-// repeated finds the first element that equals an earlier one.
 func repeated(list []any) (int, bool) {
 	seen := make(map[string]bool, len(list))
 	for i, e := range list {
@@ -484,8 +476,7 @@ func (w *walk) checkOther(name, keyword string, n *node, v any) {
 	}
 }
 
-// checkCase refuses a name that encoding/json would read as a property of another spelling, whose
-// rules it did not have to obey.
+// checkCase refuses a name that encoding/json would read as a property of another spelling, past the rules of that property.
 func (w *walk) checkCase(r *objectRules, name string) {
 	for declared := range r.properties {
 		if strings.EqualFold(declared, name) {

@@ -14,10 +14,9 @@ import (
 // maxValueDepth bounds the nesting of a value, and with it the length of the pointers in a report.
 const maxValueDepth = 1000
 
-// readValue gives what encoding/json gives for "any", but refuses what readers understand in
-// different ways: a repeated property, bytes that are not UTF-8, a number beyond a double. Odd says
-// that it has whole numbers which Go may not read as integers: 1.0, -0, or beyond 2^53. Those beyond
-// a float32 are among them.
+// readValue gives what encoding/json gives for "any", but refuses what readers understand in different ways: a repeated
+// property, bytes that are not UTF-8, a number beyond a double. Odd says that it has whole numbers which Go may not read as
+// integers: 1.0, -0, or beyond 2^53. Those beyond a float32 are among them.
 func readValue(data []byte) (value any, odd bool, wrong *Violation) {
 	if !json.Valid(data) {
 		var v any

@@ -9,10 +9,9 @@ import (
 	"github.com/drover-agents/drover/event"
 )
 
-// A Catalogue is what is known of the tools that an agent has by itself. The agent's adapter hands it over.
-// Code that judges, records, undoes or shows a call asks it. No other code knows the names of such tools
-// or the fields of their inputs. Nil is the catalogue of an agent without tools. It must not change once it
-// is in use.
+// A Catalogue is what is known of the tools that an agent has by itself. The agent's adapter hands it over. Code that
+// judges, records, undoes or shows a call asks it. No other code knows the names of such tools or the fields of their
+// inputs. Nil is the catalogue of an agent without tools. It must not change once it is in use.
 type Catalogue struct {
 	// Agent is the name of the agent.
 	Agent string
@@ -37,15 +36,13 @@ type Native struct {
 	Name  string
 	Risk  Risk
 	Needs Capability
-	// More gives what a call needs, and the risk it has, beyond Risk and Needs because of its input. Nil means
-	// nothing.
+	// More gives what a call needs, and the risk it has, beyond Risk and Needs because of its input. Nil means nothing.
 	More func(input json.RawMessage) (Risk, Capability)
 
 	// Files is what the tool does to the files that its input names.
 	Files FileUse
 	Fields
-	// Shell is set if the command is in the language of a POSIX shell, so that rules about commands can judge
-	// it.
+	// Shell is set if the command is in the language of a POSIX shell, so that rules about commands can judge it.
 	Shell bool
 	// Caller is set if the tool makes other calls, each of which is judged and undone by itself.
 	Caller bool
@@ -134,8 +131,7 @@ func (c *Catalogue) FilesOf(name string) FileUse {
 	return NoFiles
 }
 
-// PathsIn returns the paths that an input names, as they are spelled. It reports false where there may be
-// others.
+// PathsIn returns the paths that an input names, as they are spelled. It reports false where there may be others.
 func (f *Fields) PathsIn(input json.RawMessage) (paths []string, ok bool) {
 	ok = true
 	if f.Scan != nil {

@@ -96,9 +96,8 @@ func WithProgress(ctx context.Context, fn func(ctx context.Context, done, total 
 	return progressKey.With(ctx, fn)
 }
 
-// Progress reports to the caller how far a call has come. A total of zero means that it is not known;
-// message may be empty. Outside a call, or without a receiver, it does nothing; it fails when the
-// call is over.
+// Progress reports to the caller how far a call has come. A total of zero means that it is not known; message may be empty.
+// Outside a call, or without a receiver, it does nothing; it fails when the call is over.
 func Progress(ctx context.Context, done, total float64, message string) error {
 	r := runningFrom(ctx)
 	if r == nil {

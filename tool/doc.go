@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package tool holds tools for agents: each is declared once, with its parameters, its risk and its
-// capabilities, and can then be called by a program, served to Claude Code, or served to any MCP
-// client.
+// Package tool holds tools for agents: each is declared once, with its parameters, its risk and its capabilities, and can
+// then be called by a program, served to Claude Code, or served to any MCP client.
 //
 // Promises:
 //
@@ -13,6 +12,5 @@
 //   - A call that is timed out or cancelled has its context ended. If the handler does not return
 //     then, the result states it.
 //
-// Package tool/compose makes tools of other tools, and finds tools of a registry by what they say of
-// themselves.
+// Package tool/compose makes tools of other tools, and finds tools of a registry by what they say of themselves.
 package tool

@@ -87,8 +87,7 @@ func meant(err error) error {
 	return err
 }
 
-// InvalidInput makes the error of a call whose arguments are wrong, as the schema of a tool does. It is
-// for rules that a schema cannot express.
+// InvalidInput makes the error of a call with wrong arguments, as a schema does, for rules that a schema cannot express.
 func InvalidInput(err error) *Error {
 	return &Error{
 		Code: CodeInvalidInput, Category: CategoryValidation, Err: err,
@@ -96,7 +95,6 @@ func InvalidInput(err error) *Error {
 	}
 }
 
-// failure makes an error of what a handler returned.
 func failure(ctx context.Context, err error) *Error {
 	var known *Error
 	if errors.As(err, &known) && known != nil {
@@ -141,7 +139,6 @@ func isTransient(err error) bool {
 	return errors.As(err, &dns) && dns.IsTemporary
 }
 
-// cancelMessage returns the text of a cancelled call, with the cause if there is one.
 func cancelMessage(ctx context.Context) string {
 	if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, context.Canceled) {
 		return fmt.Sprintf(cancelledFor, cause)
@@ -163,7 +160,6 @@ func unexplained(r *Result) *Error {
 	return e
 }
 
-// failed is the result of an error.
 func failed(err *Error) Result {
 	outcome := Failed
 	switch err.Category {

@@ -49,8 +49,7 @@ func (r *Registry) Execute(ctx context.Context, call Call) Result {
 	return result
 }
 
-// around runs next within what the options say, and finishes what comes of it. A second call of next gets
-// what the first one got.
+// around runs next within what the options say, and finishes the result. A second call of next gets what the first one got.
 func (r *Registry) around(ctx context.Context, name string, call *Call, next func(context.Context) Result) (result Result) {
 	if r.opts.Around == nil {
 		return next(ctx)
@@ -142,7 +141,6 @@ func (r *Registry) find(name string) (*Tool, bool) {
 	return r.Lookup(n.Tool)
 }
 
-// spend counts a call against the budget.
 func (r *Registry) spend() *Error {
 	calls, b := r.calls.Add(1), r.opts.Budget
 	switch {
@@ -154,8 +152,7 @@ func (r *Registry) spend() *Error {
 	return nil
 }
 
-// permit asks the policies and then the decider, so that the decider judges what would run. It
-// returns the result of a call that may not run.
+// permit asks the policies, then the decider, which judges what would run. It returns the result of a refused call.
 func (r *Registry) permit(ctx context.Context, t *Tool, call *Call) *Result {
 	for _, before := range r.opts.Before {
 		d, ok := askBefore(ctx, before, t, *call)

@@ -17,8 +17,7 @@ type None = struct{}
 // New makes a tool of a typed function, for evaluations, gates, programs and MCP clients alike; use
 // claude.NewTool only in a program that drives the CLI with package claude alone.
 //
-// The schema of the parameters comes from P, a struct or a map: see [schema.ForType] for the tags it
-// understands. Unknown keys are refused.
+// The schema of the parameters comes from P, a struct or a map; [schema.ForType] lists the tags. Unknown keys are refused.
 //
 // R is the result: any type with a JSON form, whose schema becomes Output if it is an object that
 // the model reads as JSON; a [Reply], to add a message or images; or a [Result], to say everything.
@@ -51,8 +50,7 @@ func New[P, R any](name, description string, fn func(context.Context, P) (R, err
 	return t, nil
 }
 
-// Must is [New] for tools written into a program; it panics on an error, which only a wrong
-// declaration can cause.
+// Must is [New] for tools written into a program; it panics on an error, which only a wrong declaration can cause.
 func Must[P, R any](name, description string, fn func(context.Context, P) (R, error), opts ...Option) *Tool {
 	t, err := New(name, description, fn, opts...)
 	if err != nil {

@@ -10,8 +10,7 @@ import (
 	"github.com/drover-agents/drover/schema"
 )
 
-// An Option sets a property of a tool, in [New] or [Tool.With]: a [Risk], a [Capability], or one of the functions that
-// begin with With.
+// An Option sets a property of a tool, in [New] or [Tool.With]: a [Risk], a [Capability], or the result of a With function.
 type Option interface{ apply(t *Tool) }
 
 type optionFunc func(t *Tool)
@@ -77,8 +76,7 @@ func WithOutput(s *schema.Schema) Option { return optionFunc(func(t *Tool) { t.O
 // WithDryRun sets what answers a dry run.
 func WithDryRun(h Handler) Option { return optionFunc(func(t *Tool) { t.DryRun = h }) }
 
-// WithName sets the name and the description of a tool that is made of another: see [Tool.With]. An
-// empty text leaves what is there.
+// WithName sets the name and the description of a tool that is made of another: see [Tool.With]. Empty texts change nothing.
 func WithName(name, description string) Option {
 	return optionFunc(func(t *Tool) {
 		if name != "" {

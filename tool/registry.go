@@ -22,13 +22,11 @@ import (
 type Options struct {
 	// Before are asked about each call, in order, before the Decider; see [Before].
 	Before []Before
-	// Decider decides about each call before its handler runs; see also [Registry.DecideBy]. Nil
-	// allows all.
+	// Decider decides about each call before its handler runs; see also [Registry.DecideBy]. Nil allows all.
 	Decider Decider
 	// After see each result, in order; see [After].
 	After []After
-	// Around runs each call, also one that is refused or whose tool is not there; see [Around]. Nil
-	// just runs it.
+	// Around runs each call, also one that is refused or whose tool is not there; see [Around]. Nil just runs it.
 	Around Around
 	// Context adds to the context of each call, for what handlers find through a [Key].
 	Context func(ctx context.Context, call Call) context.Context
@@ -243,8 +241,7 @@ func (r *Registry) Watch(fn func()) (stop func()) { return r.Follow(Follower{Cha
 type Follower struct {
 	// Changed is called as the function of [Registry.Watch]. It is required.
 	Changed func()
-	// Withholds reports that a tool does not reach the model: see [Registry.Withheld]. Nil means that
-	// nothing is known of it.
+	// Withholds reports that a tool does not reach the model: see [Registry.Withheld]. Nil means that it is not known.
 	Withholds func(name string) bool
 }
 

@@ -34,8 +34,7 @@ type Result struct {
 	Outcome Outcome
 	// Message is a text for the model. It reads it where there is no value, or the value is hidden.
 	Message string
-	// Value is what the handler returned. A value with a method Render() string is shown to the
-	// model as that text, every other as JSON.
+	// Value is what the handler returned. The model reads its Render() string if it has that method, and otherwise its JSON.
 	Value any
 	// HideValue keeps the value out of the model's context.
 	HideValue bool
@@ -85,8 +84,7 @@ func Fail(message string) Result {
 // OK reports whether the call succeeded.
 func (r *Result) OK() bool { return r.Outcome == Success || r.Outcome == "" && r.Err == nil }
 
-// agree makes outcome and error of a result say the same: an error is no success, and what is no success
-// has an error.
+// agree makes outcome and error of a result say the same: an error is no success, and what is no success has an error.
 func (r *Result) agree() {
 	switch {
 	case r.Err != nil && (r.Outcome == "" || r.Outcome == Success):
@@ -104,9 +102,8 @@ type Renderer interface{ Render() string }
 // Unserializable is shown instead of a value without a JSON form.
 const Unserializable = "[unserializable]"
 
-// Render gives the text that the model reads: of a call that did not succeed the error; of a value
-// its own Render, or its JSON, a string as it is; and the message where that is empty or the value
-// is hidden.
+// Render gives the text that the model reads: of a call that did not succeed the error; of a value its own Render, or its
+// JSON, a string as it is; and the message where that is empty or the value is hidden.
 func (r *Result) Render() string {
 	if !r.OK() {
 		return r.problem()
@@ -132,8 +129,7 @@ func (r *Result) problem() string {
 	return fmt.Sprintf(noReason, r.Outcome)
 }
 
-// renderValue does not panic even if a method of the value does: the text is needed after the
-// call, where a panic is not handled.
+// renderValue does not panic even if a method of the value does: it is called after the call, where a panic is not handled.
 func renderValue(value any) (text string) {
 	defer func() {
 		if recover() != nil {
@@ -187,7 +183,6 @@ func (r Reply[T]) result() Result {
 
 func (Reply[T]) valueType() reflect.Type { return reflect.TypeFor[T]() }
 
-// resultOf makes a result of what a typed handler returned.
 func resultOf(r any) Result {
 	switch r := r.(type) {
 	case Result:

@@ -46,8 +46,7 @@ const (
 // Has reports whether all capabilities of q are in c.
 func (c Capability) Has(q Capability) bool { return c&q == q }
 
-// Names are the names of the capabilities: "fileWrite", "shellExecute", "networkAccess"; nil without
-// capabilities.
+// Names are the names of the capabilities: "fileWrite", "shellExecute", "networkAccess"; nil without capabilities.
 func (c Capability) Names() []string { return flagNames(c, capabilityNames) }
 
 // String gives "fileWrite, networkAccess".
@@ -95,11 +94,10 @@ const (
 	tagNetwork        = "network-access"
 )
 
-// Risks are the risks of the tool, from all its declarations, in this order: Mutates as an
-// option or in the metadata makes it mutating; otherwise ReadOnly there makes it read-only, whatever
-// the tags say; otherwise the tag "mutating" makes it mutating, and the tag "readonly" read-only. It
-// is dangerous if an option, the metadata or a tag declares it. A tool without declarations has no
-// risk.
+// Risks are the risks of the tool, from all its declarations, in this order: Mutates as an option or in the metadata makes
+// it mutating; otherwise ReadOnly there makes it read-only, whatever the tags say; otherwise the tag "mutating" makes it
+// mutating, and the tag "readonly" read-only. It is dangerous if an option, the metadata or a tag declares it. A tool
+// without declarations has no risk.
 func (t *Tool) Risks() Risk {
 	var r Risk
 	switch {
@@ -192,8 +190,7 @@ func checkCapabilityNames(list any) error {
 	return nil
 }
 
-// Needs are the capabilities that the tool needs: those of its options, its metadata and its tags
-// together.
+// Needs are the capabilities that the tool needs: those of its options, its metadata and its tags together.
 func (t *Tool) Needs() Capability {
 	c := t.Capabilities
 	for i, name := range capabilityNames {

@@ -31,8 +31,7 @@ type Call struct {
 	Name string
 	// Input is a JSON object. Empty means {}.
 	Input json.RawMessage
-	// As is the name by which the caller knows the tool, where it is another: decisions and events
-	// use it.
+	// As is the name by which the caller knows the tool, where it is another: decisions and events use it.
 	As string
 	// AgentID is the subagent that calls; empty means the main agent, or a program.
 	AgentID string
@@ -76,8 +75,7 @@ func (t *Tool) Run(ctx context.Context, call Call) Result {
 	return r
 }
 
-// withCall makes the call known to the handler. A call with the id of the one around it is a part of
-// it: the handler then knows the whole.
+// withCall makes the call known to the handler. Of a call with the id of the one around it, the handler knows the whole.
 func withCall(ctx context.Context, call *Call) context.Context {
 	if outer := runningFrom(ctx); outer != nil && outer.call.ID == call.ID && call.ID != "" {
 		return ctx
@@ -191,7 +189,6 @@ func start(ctx context.Context, fn func()) {
 	})
 }
 
-// guarded runs the handler and makes an error of a panic.
 func guarded(ctx context.Context, h Handler, input json.RawMessage) (r Result, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -220,7 +217,6 @@ func (t *Tool) finish(r Result) Result {
 	return r
 }
 
-// structure fills in the structured value and checks it.
 func (t *Tool) structure(r *Result) error {
 	if r.Structured == nil && !r.HideValue && !t.HideValue && maybeObject(r.Value) {
 		if raw, err := plainjson.TryMarshal(r.Value); err == nil && raw[0] == '{' {
@@ -233,8 +229,7 @@ func (t *Tool) structure(r *Result) error {
 	return t.Output.Validate(r.Structured)
 }
 
-// maybeObject reports whether a value may be written as a JSON object. One that renders itself is
-// shown as its text, not as an object.
+// maybeObject reports whether a value may be written as a JSON object. One that renders itself is shown as its text instead.
 func maybeObject(value any) bool {
 	switch value.(type) {
 	case nil, Renderer:

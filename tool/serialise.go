@@ -18,7 +18,6 @@ import (
 	"github.com/drover-agents/drover/schema"
 )
 
-// wireRegistry is the JSON form of a registry.
 type wireRegistry struct {
 	Tools []json.RawMessage `json:"tools"`
 }
@@ -95,9 +94,8 @@ func (t *Tool) marshal() (json.RawMessage, error) {
 // by its id; where handlers is nil or gives nil the tool is declared, but not served. Dry runs and
 // all else that is no data must be set again.
 //
-// Numbers in metadata are float64, as from encoding/json; one that a float64 does not hold stays a
-// [json.Number]. The error names every tool that is wrong; a field, a risk or a capability that is
-// not known is wrong, since it may be a warning.
+// Numbers in metadata are float64, as from encoding/json; one that a float64 does not hold stays a [json.Number]. The error
+// names every tool that is wrong; a field, a risk or a capability that is not known is wrong, since it may be a warning.
 func ReadTools(data []byte, handlers func(id string) Handler) ([]*Tool, error) {
 	var all wireRegistry
 	if err := decodeStrict(data, &all); err != nil {
@@ -198,7 +196,6 @@ func readMetadata(raw json.RawMessage) (map[string]any, error) {
 	return m, nil
 }
 
-// decodeStrict reads one JSON value and refuses fields that are not known.
 func decodeStrict(data []byte, into any) error {
 	if !json.Valid(data) {
 		return json.Unmarshal(data, into) // says where
@@ -208,7 +205,6 @@ func decodeStrict(data []byte, into any) error {
 	return dec.Decode(into)
 }
 
-// checkMetadata returns an error with the path of a value that has no JSON form.
 func checkMetadata(metadata map[string]any) error {
 	if _, err := json.Marshal(metadata); err != nil {
 		return unserialisable("metadata", metadata, err, 0)

@@ -38,9 +38,8 @@ type Tool struct {
 	Capabilities Capability
 	// Tags are in kebab-case, each once.
 	Tags []string
-	// Metadata must have a JSON form. The keys mutates, readOnly, dangerous (booleans) and
-	// capabilities (a list of names) mean what the options of the same name do. Other values of these
-	// keys, and other spellings of them, are errors.
+	// Metadata must have a JSON form. The keys mutates, readOnly, dangerous (booleans) and capabilities (a list of names)
+	// mean what the options of the same name do. Other values of these keys, and other spellings of them, are errors.
 	Metadata map[string]any
 	// Examples and Deprecated, which is why the tool should not be used any more and what to use
 	// instead, are shown to the model with the description: see [Tool.Manual].
@@ -53,8 +52,7 @@ type Tool struct {
 	Concurrency int
 	// HideValue keeps values out of the model's context: it reads the message alone.
 	HideValue bool
-	// AlwaysLoad shows the tool to the model from the start, not only after a search; see
-	// [WithAlwaysLoad].
+	// AlwaysLoad shows the tool to the model from the start, not only after a search; see [WithAlwaysLoad].
 	AlwaysLoad bool
 	// SearchHint helps the model's search for tools to find it.
 	SearchHint string
@@ -65,11 +63,9 @@ type Tool struct {
 	DryRun Handler
 }
 
-// A Handler runs a call. The arguments were checked against Input. The context knows the call: see
-// [CallFrom], [Progress] and [Logger].
+// A Handler runs a call. Arguments were checked against Input. The context has the call: [CallFrom], [Progress], [Logger].
 //
-// An error becomes a failed result. A [*Error] has more than other errors: its category, a
-// code and whether to try again.
+// An error becomes a failed result. A [*Error] has more than other errors: its category, a code and whether to try again.
 type Handler func(ctx context.Context, input json.RawMessage) (Result, error)
 
 // An Example shows one call to the model and to people.
@@ -82,8 +78,7 @@ type Example struct {
 // DefaultNamespace is the namespace of tools that name none.
 const DefaultNamespace = "default"
 
-// ID is the name of the tool among all others: "namespace:name@version", or "namespace:name" where
-// it has no version. The parts are escaped as in a URL.
+// ID is "namespace:name@version", or "namespace:name" without a version: unique, with its parts escaped as in a URL.
 func (t *Tool) ID() string {
 	id := escapePart(cmp.Or(t.Namespace, DefaultNamespace)) + ":" + escapePart(t.Name)
 	if t.Version != "" {

@@ -8,9 +8,8 @@ import (
 	"sync"
 )
 
-// Wait returns when no handler runs any more, or when the context ends. A handler may run on after
-// its call was timed out or cancelled, if it ignores its context. Calls may begin during
-// the wait.
+// Wait returns when no handler runs any more, or when the context ends. A handler may run on after its call was timed out or
+// cancelled, if it ignores its context. Calls may begin during the wait.
 func (r *Registry) Wait(ctx context.Context) error {
 	select {
 	case <-r.running.ended():
@@ -20,8 +19,7 @@ func (r *Registry) Wait(ctx context.Context) error {
 	}
 }
 
-// handlers counts those that run. A sync.WaitGroup would do, were it not forbidden to begin from zero
-// during a wait.
+// handlers counts those that run. A sync.WaitGroup would do, were it not forbidden to begin from zero during a wait.
 type handlers struct {
 	mu   sync.Mutex
 	n    int

@@ -48,7 +48,6 @@ func (t template) appendTo(dst []byte, number int) []byte {
 	return dst
 }
 
-// ask starts the requests of the scenario.
 func (s *session) ask() {
 	a := &asking{session: s, count: s.count, atOnce: 1, want: []byte(`"success"`)}
 	switch s.scenario {

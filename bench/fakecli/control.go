@@ -18,7 +18,6 @@ const initializeReply = `{"commands":[],"agents":[],"output_style":"default","av
 // loses an answer that comes at once; no measurement begins before it.
 const startDelay = 10 * time.Millisecond
 
-// control answers a request of the host.
 func (s *session) control(id string, body json.RawMessage) {
 	var request struct {
 		Subtype       string

@@ -24,7 +24,6 @@ func (s *session) dieAt(moment string) {
 	os.Exit(exitCode)
 }
 
-// deadlyStream writes some lines and dies.
 func (s *session) deadlyStream() {
 	kind, number, _ := strings.Cut(s.die, ":")
 	lines, _ := strconv.Atoi(number)

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Fakecli stands in for the Claude Code CLI in benchmarks. It accepts any flags, speaks the stream
-// protocol on standard input and output, and produces the load that its environment names (see
-// package rig). Everything it writes is prepared before the first line is read, so that it is never
-// the slower side.
+// Fakecli stands in for the Claude Code CLI in benchmarks. It accepts any flags, speaks the stream protocol on standard
+// input and output, and produces the load that its environment names (see package rig). Everything it writes is prepared
+// before the first line is read, so that it is never the slower side.
 package main
 
 import (

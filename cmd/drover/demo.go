@@ -91,7 +91,6 @@ func (d *demo) guarded(parent context.Context, out io.Writer) error {
 	return err
 }
 
-// run sets everything up, and has the agent work.
 func (d *demo) run(ctx context.Context) (err error) {
 	dir, err := os.MkdirTemp("", "drover-demo-")
 	if err != nil {
@@ -119,7 +118,6 @@ func (d *demo) run(ctx context.Context) (err error) {
 	return d.review(ctx, adapter)
 }
 
-// introduce prints the set-up, the model, the task and the limits.
 func (d *demo) introduce(ready agent.Readiness) {
 	state := strings.ReplaceAll(string(ready.State), string(agent.StateReady), "ok")
 	fmt.Fprintf(d.out, "set-up    claude %s  %s\n", ready.Version, state)
@@ -203,7 +201,6 @@ func (d *demo) options(approver gate.Approver) *root.Options {
 // envDemo chooses the model of the demo: "script", or empty for the one of the environment.
 const envDemo = "DROVER_DEMO"
 
-// A demoModel is the model of the demo.
 type demoModel struct {
 	// description names it, and how to get the other one.
 	description string
@@ -235,13 +232,11 @@ func chooseDemoModel(scripted bool, p project) (*demoModel, error) {
 	return &demoModel{description: describeCredentials(found), auth: isolation.Auth{Only: found.Mode}, close: func() error { return nil }}, nil
 }
 
-// findCredentials finds the credentials in the variables of this process.
 func (p project) findCredentials() (*claudecell.Finding, error) {
 	return claudecell.Authenticate(&isolation.Isolation{Host: p.host()})
 }
 
-// host is this machine without the settings and the login of its claude: they could choose another model than
-// the one that the demo prints.
+// host is this machine without the settings and login of its claude, which could choose another model than the demo prints.
 func (p project) host() isolation.Host {
 	none := filepath.Join(p.dir, "settings") // which is not there, and where the agent can put nothing
 	environ := append(os.Environ(), "CLAUDE_CONFIG_DIR="+none)
@@ -287,19 +282,16 @@ func (p project) startScript(description string) (*demoModel, error) {
 	return &demoModel{description: description, upstream: upstream, close: server.Close}, nil
 }
 
-// A record is the recording of the demo.
 type record struct {
 	session *session.Session
 	dir     string
 }
 
-// The files of a record.
 const (
 	sessionFile    = "session.jsonl"
 	transcriptFile = "transcript.jsonl"
 )
 
-// newRecord makes a folder for the recording.
 func newRecord() (*record, error) {
 	r, err := openRecord()
 	if err != nil {
@@ -378,7 +370,6 @@ func (r *record) printEvents(w io.Writer) {
 	}
 }
 
-// shellWord quotes a path for a shell.
 func shellWord(path string) string {
 	if strings.ContainsAny(path, " '\"$\\") {
 		return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'"

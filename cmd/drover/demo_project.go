@@ -35,7 +35,6 @@ type project struct {
 	shop string // what it reviews, and cannot change
 }
 
-// unpackProject writes the bundled project below dir.
 func unpackProject(dir string) (project, error) {
 	p := project{dir: dir, work: filepath.Join(dir, "work"), shop: filepath.Join(dir, "shop")}
 	shop, err := fs.Sub(demoFiles, "demo/shop")
@@ -106,7 +105,6 @@ func (p project) check() guard.Checker {
 	})
 }
 
-// writeReview writes the answer for people.
 func writeReview(w io.Writer, done event.Done) error {
 	var r review
 	if err := json.Unmarshal(done.Output, &r); err != nil {

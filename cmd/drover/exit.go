@@ -40,12 +40,10 @@ func (e ending) Error() string {
 	return e.cause.Error()
 }
 
-// usageError is an ending for a command line that is wrong.
 func usageError(format string, args ...any) error {
 	return ending{exitUsage, fmt.Errorf(format, args...)}
 }
 
-// noArguments refuses arguments.
 func noArguments(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
@@ -74,7 +72,6 @@ func exitCode(ctx context.Context, err error, errs io.Writer) int {
 	return exitError
 }
 
-// report writes an error and its advice for people.
 func report(errs io.Writer, err error) {
 	if text := wording.Error(err); text != "" {
 		fmt.Fprintln(errs, "drover:", safetext.Lines(text)) // it may have words of a model or a server

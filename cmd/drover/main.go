@@ -40,7 +40,6 @@ func untilKilled(ctx context.Context, run func() int) int {
 	}
 }
 
-// execute runs the command and returns the exit code of the program.
 func execute(ctx context.Context, cmd *cobra.Command) int {
 	refuseUnknown(cmd) // here, since the commands that it adds keep the output of this moment
 	return exitCode(ctx, cmd.ExecuteContext(ctx), cmd.ErrOrStderr())
@@ -69,9 +68,8 @@ type killKey struct{}
 // timeToDie is how long a run that is killed may take to give the terminal back and to remove its files.
 const timeToDie = 2 * time.Second
 
-// withSignals ends the context at the first ctrl-C, and closes the channel of killed at the second one. One
-// that comes later than timeToDie after that ends the program in any case. Other signals that end
-// programs count in the same way.
+// withSignals ends the context at the first ctrl-C, and closes the channel of killed at the second one. One that comes later
+// than timeToDie after that ends the program in any case. Other signals that end programs count in the same way.
 //
 // A broken pipe is not such a signal: it is an error of the writer.
 func withSignals(parent context.Context) (context.Context, context.CancelFunc) {
@@ -117,8 +115,7 @@ func stopSignals() []os.Signal {
 	return signals
 }
 
-// killed is closed when the user does not want to wait for an orderly end. It is nil, and so never
-// closed, for a context that no signal ends.
+// killed is closed when the user does not want to wait for an orderly end. It is nil, never closed, if no signal ends ctx.
 func killed(ctx context.Context) <-chan struct{} {
 	kill, _ := ctx.Value(killKey{}).(<-chan struct{})
 	return kill

@@ -22,8 +22,7 @@ import (
 	"github.com/drover-agents/drover/schema"
 )
 
-// runOptions are the flags and the argument of drover run. The zero value, with a prompt, is ready to
-// use.
+// runOptions are the flags and the argument of drover run. The zero value, with a prompt, is ready to use.
 type runOptions struct {
 	prompt string // "-" reads it from standard input
 
@@ -54,7 +53,6 @@ type runOptions struct {
 	agents func(base *claude.Options, in *isolation.Isolation) (*agent.Registry, error)
 }
 
-// streams are what a command reads and writes.
 type streams struct {
 	in        io.Reader
 	out, errs io.Writer
@@ -206,7 +204,6 @@ const runExamples = `  drover run "What does this project do?"
   drover run --resume 2f1c… "And now the tests"
   drover run --model-script script.yaml "Try it without a key"`
 
-// completeRun registers the completions of the flags of drover run.
 func completeRun(cmd *cobra.Command) {
 	cmd.ValidArgsFunction = cobra.NoFileCompletions // a prompt has no completion
 	for flag, values := range map[string]cobra.CompletionFunc{

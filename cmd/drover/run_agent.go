@@ -100,7 +100,6 @@ func promptly(ctx context.Context, f func() error) error {
 	}
 }
 
-// stoppedEarly is the error of a run that was stopped before it began.
 func stoppedEarly(ctx context.Context) error {
 	if cause := context.Cause(ctx); errors.Is(cause, errTimeIsUp) {
 		return ending{exitLimit, cause}
@@ -120,7 +119,6 @@ func withCleanup(err, cleanup error) error {
 	return errors.Join(err, cleanup)
 }
 
-// isolate is the isolation that the flags ask for.
 func (o *runOptions) isolate(started *processes) *isolation.Isolation {
 	in := o.isolation.isolation()
 	in.Started = started.add
@@ -135,7 +133,6 @@ func (o *runOptions) budget() *guard.Budget {
 	return &guard.Budget{MaxTotalTokens: int64(o.maxTokens), MaxCostUSD: float64(o.maxUSD)}
 }
 
-// check refuses flags that contradict each other.
 func (o *runOptions) check() error {
 	switch {
 	case o.json && o.quiet:
@@ -202,8 +199,7 @@ const (
 	maxSchemaFile = 1 << 20
 )
 
-// readAll reads until the end, or until the context ends. Then the reading is left behind: nothing can
-// end it, and the program is about to.
+// readAll reads until the end, or until the context ends. A read that nothing can end is left behind, as the program ends.
 func readAll(ctx context.Context, in io.Reader) (string, error) {
 	type result struct {
 		text []byte
@@ -248,8 +244,7 @@ func (o *runOptions) readSchema() error {
 	return nil
 }
 
-// adapter finds the agent. Settings and servers of the user are ignored: a run depends on its flags
-// only.
+// adapter finds the agent. Settings and servers of the user are ignored: a run depends on its flags only.
 func (o *runOptions) adapter(in *isolation.Isolation, kept *conversations) (agent.Adapter, error) {
 	makeAgents := o.agents
 	if makeAgents == nil {
@@ -273,7 +268,6 @@ func (o *runOptions) adapter(in *isolation.Isolation, kept *conversations) (agen
 	return adapter, nil
 }
 
-// A job is one run of an agent, with all that it needs.
 type job struct {
 	options   runOptions
 	streams   streams
@@ -300,14 +294,12 @@ func (j *job) summary() root.Summary {
 	return resp.Summary
 }
 
-// Reasons for which a run is stopped, other than signals.
 var errTimeIsUp = errors.New("the time is up")
 
 type outputLost struct{ error }
 
 func (e outputLost) Unwrap() error { return e.error }
 
-// explain returns the error for people.
 func (e outputLost) explain() error {
 	what, next := "the output could not be written", "make room, or send it elsewhere"
 	if errors.Is(e.error, syscall.EPIPE) || errors.Is(e.error, os.ErrClosed) {
@@ -354,7 +346,6 @@ func (j *job) run(parent context.Context) error {
 	return err
 }
 
-// prompt is that of the command line, or of the file.
 func (j *job) prompt() (*prompt.Prompt[prompt.JSON], error) {
 	var more []*prompt.Section
 	if j.workspace != nil {
@@ -384,7 +375,6 @@ func afterEnd(ctx context.Context, f func()) (stop func()) {
 	}
 }
 
-// policies are those of the flags besides the permissions.
 func (j *job) policies() []gate.Policy {
 	if f := j.options.file.agent; !j.options.readOnly || f != nil && f.Policy.ReadOnly { // it has the policy itself
 		return nil
@@ -405,8 +395,7 @@ func (j *job) display(lost func(error)) (terminal.View, gate.Approver) {
 	return terminal.New(j.streams.in, out, shown)
 }
 
-// killWhenAsked ends all processes of the run when the user does not want to wait. The function that it
-// returns ends the waiting.
+// killWhenAsked ends all processes of the run when the user does not want to wait. stop ends the waiting.
 func (j *job) killWhenAsked(ctx context.Context) (stop func()) {
 	over := make(chan struct{})
 	go func() {

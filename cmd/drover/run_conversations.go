@@ -68,9 +68,8 @@ func (c *conversations) keep(base *claude.Options) {
 
 // A projectStore keeps all conversations as those of one folder: workspaces are never in the same folder twice.
 //
-// The CLI's own names for folders are not unique: a/b and a-b have the same. The keys here have a hash of the
-// path besides. A conversation that an earlier version stored under the CLI's name stays there, and goes on in
-// its folder.
+// The CLI's own names for folders are not unique: a/b and a-b have the same. The keys here have a hash of the path besides.
+// A conversation that an earlier version stored under the CLI's name stays there, and goes on in its folder.
 type projectStore struct {
 	sessionStore
 	dir          string // of the store
@@ -82,7 +81,6 @@ type projectStore struct {
 	keys map[string]string // the project key of each session so far
 }
 
-// A sessionStore is a store with all optional methods.
 type sessionStore interface {
 	transcript.Store
 	transcript.SessionLister
@@ -144,9 +142,8 @@ func (s *projectStore) home(ctx context.Context, key transcript.Key) (transcript
 	return key, nil
 }
 
-// choose is the old project key for a conversation of this folder that has it, else the new one. The first folder that
-// the conversation names decides. One that was held in a workspace names only that: it is of this folder if no other
-// folder has the old key.
+// choose is the old project key for a conversation of this folder that has it, else the new one. The first folder that the
+// conversation names decides. One that names only a workspace is of this folder if no other folder has the old key.
 func (s *projectStore) choose(ctx context.Context, session string) (project string, err error) {
 	entries, err := s.sessionStore.Load(ctx, transcript.Key{ProjectKey: s.old, SessionID: session})
 	cwd := transcript.Summary{}.Fold(entries).CWD

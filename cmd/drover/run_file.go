@@ -34,7 +34,6 @@ type fileFlags struct {
 	lowered map[string]string
 }
 
-// An argList is the arguments of an agent, by name.
 type argList map[string]string
 
 func (l *argList) Type() string { return "name=value" }
@@ -150,7 +149,6 @@ func (o *runOptions) filePolicy() agentfile.Policy {
 	return o.file.agent.Policy
 }
 
-// fileLevel is the level of a capability in the file.
 func (o *runOptions) fileLevel(c tool.Capability) gate.Level {
 	p := o.filePolicy()
 	switch c {
@@ -218,7 +216,6 @@ func (o *runOptions) joinIsolation() error {
 	return nil
 }
 
-// joinMounts adds the mounts of the file to those of the flags.
 func (o *runOptions) joinMounts() error {
 	f := o.file.agent
 	w, err := f.Workspace()
@@ -256,7 +253,6 @@ func errUnfinished(f *agentfile.File, found guard.Completion) error {
 		"look at what it has done, give it more completion.rounds, or fix the completion rules")}
 }
 
-// evaluation returns the options of file and flags together.
 func (j *job) evaluation(ctx context.Context, approver gate.Approver) *root.Options {
 	o, e, f := &j.options, &root.Options{}, j.options.file.agent
 	if f != nil {
@@ -283,6 +279,5 @@ func (j *job) evaluation(ctx context.Context, approver gate.Approver) *root.Opti
 	return e
 }
 
-// deadlineGrace is how much later the deadline of the evaluation is than the time limit of the run, which
-// is the one to report.
+// deadlineGrace is how much later the evaluation's deadline is than the time limit of the run, which is the one to report.
 const deadlineGrace = time.Second

@@ -67,10 +67,8 @@ var levels = map[string]gate.Level{"allow": gate.LevelAllow, "ask": gate.LevelAs
 
 func (p *permissionFlags) flag(name string) *permissionFlag { return &permissionFlag{name, p} }
 
-// level is the level of a capability.
 func (p *permissionFlags) level(c tool.Capability) gate.Level { return levels[p.said[c]] }
 
-// A permissionFlag is --allow, --ask or --deny.
 type permissionFlag struct {
 	name string
 	all  *permissionFlags

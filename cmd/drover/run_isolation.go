@@ -32,8 +32,7 @@ type isolationFlags struct {
 	storedLogin        bool
 }
 
-// isolation is what the flags ask for. A level that is named is the one that is used: neither weaker nor
-// stronger.
+// isolation is what the flags ask for. A level that is named is the one that is used: neither weaker nor stronger.
 func (f *isolationFlags) isolation() *isolation.Isolation {
 	level := isolation.Level(f.level)
 	in := &isolation.Isolation{
@@ -66,7 +65,6 @@ func (f *isolationFlags) check() error {
 	return nil
 }
 
-// warn prints a warning if there is no isolation.
 func (f *isolationFlags) warn(errs io.Writer) {
 	if isolation.Level(f.level) == isolation.LevelHost {
 		fmt.Fprintln(errs, "drover: WARNING: --isolation host has NO ISOLATION: the agent can read and change all that you can, and reach every network")
@@ -175,7 +173,6 @@ func (p *processes) kill() {
 	}
 }
 
-// checkHost refuses a name that cannot be a host for tools.
 func checkHost(host string) error {
 	err := proxy.Policy{Domains: []string{host}}.Validate()
 	if err == nil {

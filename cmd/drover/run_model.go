@@ -97,7 +97,6 @@ func scriptProblem(failures []script.Failure) error {
 		"%s", cmp.Or(next, "change the script; docs/model-scripts.md says what it may hold"))
 }
 
-// scripted is the upstream of a scripted model.
 func scripted(url string) (gateway.Upstream, error) {
 	return gateway.Endpoint(url, gateway.APIKey(scriptKey))
 }
@@ -105,7 +104,6 @@ func scripted(url string) (gateway.Upstream, error) {
 // folders returns the folders of a run for a recording. The home of a run has another name each time.
 func folders(dir string) gateway.Folders { return gateway.Folders{Dir: dir, Temp: os.TempDir()} }
 
-// record records requests and answers.
 func (m *modelSource) record(ctx context.Context, in *isolation.Isolation, path, dir string) error {
 	upstream, err := claudecell.OpenUpstream(ctx, in)
 	if err != nil {
@@ -124,7 +122,6 @@ func (m *modelSource) record(ctx context.Context, in *isolation.Isolation, path,
 	return nil
 }
 
-// replay has a recording answer.
 func (m *modelSource) replay(ctx context.Context, in *isolation.Isolation, path, dir string) error {
 	var player *gateway.Player
 	err := promptly(ctx, func() (err error) {
@@ -142,7 +139,6 @@ func (m *modelSource) replay(ctx context.Context, in *isolation.Isolation, path,
 	return nil
 }
 
-// checkReplay refuses flags that exclude a recording.
 func (o *runOptions) checkReplay() error {
 	for flag, said := range map[string]bool{
 		"--record": o.record != "", "--resume": o.resume != "", "--model-script": o.modelScript != "", "--stored-login": o.isolation.storedLogin,

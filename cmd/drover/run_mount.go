@@ -34,7 +34,6 @@ type mountFlags struct {
 	only []string
 }
 
-// check refuses flags that need others.
 func (f *mountFlags) check(json bool) error {
 	switch {
 	case f.writeBack && len(f.mounts) == 0:
@@ -251,7 +250,6 @@ func (p *runWorkspace) reportDiscarded(ctx context.Context) error {
 	return nil
 }
 
-// changed is how many paths differ from what was mounted.
 func (p *runWorkspace) changed(ctx context.Context) (int, error) {
 	changes, release, err := p.Changes(ctx)
 	if err != nil {

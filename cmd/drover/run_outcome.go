@@ -25,7 +25,6 @@ import (
 	"github.com/drover-agents/drover/tool"
 )
 
-// An outcome is the result of a run, made from its events.
 type outcome struct {
 	options *runOptions
 	show    func(event.Event)
@@ -57,8 +56,7 @@ func (r *reached) event(p event.Payload) {
 // notStored is the prefix of the text about a lost conversation in a done event.
 const notStored = "the conversation could not be stored"
 
-// event notes an event and shows it. A run that fails before its first event has not begun: it is
-// reported as an error, and not shown as a run.
+// event notes an event and shows it. A run that fails before its first event is reported as an error, not shown as a run.
 func (o *outcome) event(e event.Event) {
 	o.limits.event(e.Payload)
 	switch p := e.Payload.(type) {
@@ -139,7 +137,6 @@ func (o *outcome) isUsage() bool {
 // pathFlags are errors about --writable and --readable, which have no type.
 var pathFlags = regexp.MustCompile(`isolation: Sandbox\.(Writable|Readable)Paths: `)
 
-// budgetFlag is the flag whose budget is spent.
 func (o *outcome) budgetFlag() string {
 	if o.limits.budget == "MaxTotalTokens" {
 		return o.options.limitName("--max-tokens") + " " + o.options.maxTokens.String()
@@ -282,7 +279,6 @@ func (d *denials) all() []event.Decision {
 	return slices.DeleteFunc(slices.Clone(d.list), func(made event.Decision) bool { return made.Verdict != event.Deny })
 }
 
-// report lists the denied calls, and the flags that allow them.
 func (d *denials) report(o *runOptions) error {
 	denied := d.all()
 	times := map[string]int{}
@@ -312,8 +308,7 @@ func (d *denials) report(o *runOptions) error {
 	return err
 }
 
-// allowing advises how to change the flags so that they give capabilities. One that another flag names
-// cannot be in --allow too.
+// allowing advises how the flags can give capabilities. One that another flag names cannot be in --allow too.
 func (o *runOptions) allowing(lacking []tool.Capability) []string {
 	var advice []string
 	for _, by := range []struct {
@@ -337,7 +332,6 @@ func (o *runOptions) allowing(lacking []tool.Capability) []string {
 	return advice
 }
 
-// lacking are the capabilities for want of which calls were denied.
 func (o *runOptions) lacking(denied []event.Decision) []tool.Capability {
 	var found []tool.Capability
 	for _, c := range capabilities {

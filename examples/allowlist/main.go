@@ -39,7 +39,6 @@ func main() {
 	}
 }
 
-// run takes what the CLI is started with.
 func run(ctx context.Context, out io.Writer, opts *claude.Options, question string, domains ...string) error {
 	network := isolation.WithDomains(domains...)
 	network.AllowLocalhost = true // for servers of your own

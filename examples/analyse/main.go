@@ -6,8 +6,7 @@
 //
 //	analyse -log analysis.jsonl project
 //
-// Each call of the tool is a transaction: one that fails in the middle of a file leaves no trace in the
-// state.
+// Each call of the tool is a transaction: one that fails in the middle of a file leaves no trace in the state.
 package main
 
 import (

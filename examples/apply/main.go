@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command apply lets an agent work on a few notes with tools of its own. It changes nothing until the
-// user sets --apply, and deletes nothing until the user sets --dangerous. The agent's own permissions do not
-// matter.
+// Command apply lets an agent work on a few notes with tools of its own. It changes nothing until the user sets --apply, and
+// deletes nothing until the user sets --dangerous. The agent's own permissions do not matter.
 package main
 
 import (

@@ -40,7 +40,6 @@ func main() {
 	}
 }
 
-// run takes what the CLI is started with.
 func run(ctx context.Context, out io.Writer, opts *claude.Options, project string) (err error) {
 	s := session.New(nil)
 	w, err := workspace.Open(ctx, &workspace.Options{

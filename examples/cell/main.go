@@ -86,8 +86,7 @@ func run(ctx context.Context, out io.Writer, opts *claude.Options, t task) (err 
 	return nil
 }
 
-// tape puts a recorder or a recording between the agent and its model. The returned function must be
-// called after the run.
+// tape puts a recorder or a recording between the agent and its model. The returned function must be called after the run.
 func (t task) tape(ctx context.Context, in *isolation.Isolation, dir string) (end func() error, err error) {
 	folders := gateway.Folders{Dir: dir, Temp: os.TempDir()}
 	switch {

@@ -24,7 +24,6 @@ func main() {
 	}
 }
 
-// run takes what the CLI of each agent is started with.
 func run(ctx context.Context, out io.Writer, author, critic *claude.Options) error {
 	writes, err := agent.NewRunner(claudecode.New(author), &agent.RunnerOptions{
 		Role: "author",

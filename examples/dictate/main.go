@@ -26,7 +26,6 @@ func main() {
 	}
 }
 
-// run takes what the CLI is started with.
 func run(ctx context.Context, in io.Reader, out io.Writer, opts *claude.Options) error {
 	cell, err := claudecell.Open(ctx, nil, opts, isolation.OpenOptions{})
 	if err != nil {
@@ -44,7 +43,6 @@ func run(ctx context.Context, in io.Reader, out io.Writer, opts *claude.Options)
 	return nil
 }
 
-// prompts yields the lines.
 func prompts(in io.Reader) iter.Seq2[claude.Prompt, error] {
 	return func(yield func(claude.Prompt, error) bool) {
 		lines := bufio.NewScanner(in)

@@ -30,7 +30,6 @@ func main() {
 	}
 }
 
-// run takes what the CLI is started with.
 func run(ctx context.Context, out io.Writer, opts *claude.Options) error {
 	p, err := template.Bind()
 	if err != nil {

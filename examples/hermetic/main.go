@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command hermetic has an agent look at a folder with nothing else of the machine: a home of its own, no host
-// that tools could reach, and a key that is named here and that the agent never sees. With -api tools may reach
-// Anthropic's API.
+// Command hermetic has an agent look at a folder with nothing else of the machine: a home of its own, no host that tools
+// could reach, and a key that is named here and that the agent never sees. With -api tools may reach Anthropic's API.
 //
 //	hermetic -api ~/src/shop
 package main

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command limits gives an agent five minutes and 50,000 tokens. When either is spent the agent is stopped in
-// the middle of its turn. With -reserve its tools are denied a little earlier, so that it can still report how
-// far it has come.
+// Command limits gives an agent five minutes and 50,000 tokens. When either is spent the agent is stopped in the middle of
+// its turn. With -reserve its tools are denied a little earlier, so that it can still report how far it has come.
 //
 //	limits -reserve 5000 ~/src/shop
 package main

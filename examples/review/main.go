@@ -40,7 +40,6 @@ func main() {
 	}
 }
 
-// run takes what the CLI is started with.
 func run(ctx context.Context, out io.Writer, opts *claude.Options, file string) error {
 	opts.PermissionMode = claude.ModeAcceptEdits
 	p, err := prompt.NewPrompt[CodeReview]("review", "code",

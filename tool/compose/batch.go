@@ -10,8 +10,7 @@ import (
 	"github.com/drover-agents/drover/tool"
 )
 
-// Batch configures how [ExecuteAll] runs several calls. Nil and the zero value run all of them at
-// once, to the end.
+// Batch configures how [ExecuteAll] runs several calls. Nil and the zero value run all of them at once, to the end.
 type Batch struct {
 	// Concurrency bounds how many run at once. Zero means no limit; 1 runs them in order.
 	Concurrency int

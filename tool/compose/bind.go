@@ -17,9 +17,8 @@ import (
 	"github.com/drover-agents/drover/tool"
 )
 
-// Bind makes a tool in which some arguments of t have fixed values. The model neither sees them nor
-// can it give them: a call that tries is refused. The error names values that t has no parameter
-// for, and values that do not fit.
+// Bind makes a tool in which some arguments of t have fixed values. The model neither sees them nor can it give them: a call
+// that tries is refused. The error names values that t has no parameter for, and values that do not fit.
 //
 // Rules about several parameters at once, such as anyOf beside the properties, are not shown any
 // more. They hold as before, since t checks the whole.
@@ -64,8 +63,7 @@ func newBinding(t *tool.Tool, values map[string]any) (*binding, error) {
 	return b, b.split(t.Input)
 }
 
-// split parts a schema into that of the fixed arguments, against which it checks them, and that of
-// the others.
+// split parts a schema into that of the fixed arguments, against which it checks them, and that of the others.
 func (b *binding) split(whole *schema.Schema) error {
 	if bytes.Contains(whole.JSON(), []byte(`"$ref":"#"`)) {
 		return errors.New(`the schema of the parameters refers to itself with "$ref":"#"; move what it refers to into $defs`)
@@ -106,8 +104,7 @@ func (b *binding) checkNames(parameters []string) error {
 	return nil
 }
 
-// jointRules are keywords that look at several properties at once. They cannot be judged where some
-// of these are missing.
+// jointRules are keywords that look at several properties at once. They cannot be judged where some of these are missing.
 var jointRules = []string{
 	"allOf", "anyOf", "oneOf", "not", "if", "then", "else", "enum", "const", "minProperties", "maxProperties",
 	"dependencies", "dependentRequired", "dependentSchemas",

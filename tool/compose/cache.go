@@ -18,15 +18,12 @@ import (
 type CacheOptions struct {
 	// TTL is how long a result is good. Zero means for as long as it is kept.
 	TTL time.Duration
-	// MaxEntries bounds how many results are kept; the one not used for longest goes first. Zero
-	// means 256.
+	// MaxEntries bounds how many results are kept; the one not used for longest goes first. Zero means 256.
 	MaxEntries int
-	// Key tells calls apart: those with the same key have the same result. An empty key leaves the
-	// call uncached. Nil means a digest of the input that does not depend on the order of keys: set
-	// it if the result depends on who calls.
+	// Key tells calls apart: those with the same key have the same result. An empty key leaves the call uncached. Nil means
+	// a digest of the input that does not depend on the order of keys: set it if the result depends on who calls.
 	Key func(ctx context.Context, input json.RawMessage) string
-	// CacheMutating allows to cache a tool that mutates or is dangerous: of equal calls all but the
-	// first then do nothing.
+	// CacheMutating allows to cache a tool that mutates or is dangerous: of equal calls all but the first then do nothing.
 	CacheMutating bool
 }
 

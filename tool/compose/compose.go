@@ -14,8 +14,7 @@ import (
 	"github.com/drover-agents/drover/tool"
 )
 
-// derive begins a tool that is made of one part: what is said of the part is said of it too. The
-// time limit stays with the part, which runs with it.
+// derive begins a tool of one part: what is said of the part is said of it too. The time limit stays with the part.
 func derive(part *tool.Tool) *tool.Tool {
 	t := part.With()
 	t.Timeout, t.Handler, t.DryRun = 0, nil, nil
@@ -57,11 +56,9 @@ func allDry(parts []*tool.Tool) bool {
 	return !slices.ContainsFunc(parts, func(part *tool.Tool) bool { return part.DryRun == nil })
 }
 
-// A partHandler answers a call of a composed tool by running its part; dry means that the part is to
-// say what it would do.
+// A partHandler answers a call of a composed tool by running its part; dry means that the part is to say what it would do.
 type partHandler func(ctx context.Context, input json.RawMessage, dry bool) (tool.Result, error)
 
-// wrap makes a tool of one part.
 func wrap(part *tool.Tool, opts []tool.Option, run partHandler) *tool.Tool {
 	return wrapAs(derive(part), part, opts, run)
 }
@@ -109,8 +106,7 @@ func dropExamples(t *tool.Tool) {
 	t.Examples = slices.DeleteFunc(t.Examples, func(e tool.Example) bool { return t.Input.Validate(e.Input) != nil })
 }
 
-// assemble applies the options and then sees to it that nothing they or the parts say makes less of
-// a risk.
+// assemble applies the options and then sees to it that nothing they or the parts say makes less of a risk.
 func assemble(t *tool.Tool, parts []*tool.Tool, opts []tool.Option) {
 	*t = *t.With(opts...)
 	risk := new(tool.Tool).With(opts...).Risks() & (tool.Mutates | tool.Dangerous) // by the options alone

@@ -17,6 +17,5 @@
 //   - A part that fails, is denied, is cancelled or needs approval gives the whole that outcome, with
 //     its category, its code and its hint whether to try again.
 //
-// [Find], [Summarise] and [SearchTool] are for registries with more tools than a reader or a model wants to
-// read. [ExecuteAll] runs several calls.
+// [Find], [Summarise] and [SearchTool] are for registries with too many tools to read. [ExecuteAll] runs several calls.
 package compose

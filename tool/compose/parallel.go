@@ -15,8 +15,7 @@ import (
 	"github.com/drover-agents/drover/tool"
 )
 
-// ParallelOptions configures [Parallel]. The zero value runs all parts at once, and the first that
-// does not succeed stops the others.
+// ParallelOptions configures [Parallel]. The zero value runs all parts at once, and the first failure stops the others.
 type ParallelOptions struct {
 	// Concurrency bounds how many parts run at once. Zero means all.
 	Concurrency int
@@ -33,8 +32,7 @@ type ParallelOptions struct {
 // the whole takes, and bring each part to take it with [Preprocess] or [Bind]. A joint schema cannot
 // be made of theirs: parts that refuse what they do not know cannot be satisfied together.
 //
-// A part that needs approval or is denied counts before one that failed, and that before one that
-// was stopped because of it.
+// A part that needs approval or is denied counts before one that failed, and that before one that was stopped because of it.
 func Parallel(name, description string, parts []*tool.Tool, o ParallelOptions, opts ...tool.Option) (*tool.Tool, error) {
 	if err := checkParts(name, parts); err != nil {
 		return nil, err
@@ -154,7 +152,6 @@ func firstWith(results []tool.Result, outcome tool.Outcome) int {
 	return slices.IndexFunc(results, func(r tool.Result) bool { return r.Outcome == outcome })
 }
 
-// partFailure replaces the value of a part that failed.
 type partFailure struct {
 	Error struct {
 		Code      string        `json:"code,omitzero"`

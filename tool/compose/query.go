@@ -12,8 +12,7 @@ import (
 	"github.com/drover-agents/drover/tool"
 )
 
-// A Query chooses tools of a [tool.Registry]. A tool must fit everything that is set. The zero value
-// chooses all tools that are not deprecated.
+// A Query chooses tools that fit everything that is set. The zero value chooses all tools that are not deprecated.
 type Query struct {
 	// Text is words, in any case of letters, that are looked for in name, title, tags, search hint,
 	// names of parameters and description. A tool fits if it has one of them.
@@ -40,10 +39,9 @@ type Query struct {
 	Limit, Offset int
 }
 
-// Find returns the tools of a registry that fit, in the order in which they were added. Where Text is set, the
-// best come first: a word counts most in the name, less in title, tags and search hint, less in the
-// parameters, least in the description; equals are in the order of their names. The tools must not
-// be changed.
+// Find returns the tools of a registry that fit, in the order in which they were added. Where Text is set, the best come
+// first: a word counts most in the name, less in title, tags and search hint, less in the parameters, least in the
+// description; equals are in the order of their names. The tools must not be changed.
 func Find(r *tool.Registry, q Query) []*tool.Tool {
 	type found struct {
 		tool  *tool.Tool
@@ -117,8 +115,7 @@ func hasAll(t *tool.Tool, keys []string) bool {
 	return !slices.ContainsFunc(keys, func(key string) bool { return !slices.Contains(have, key) })
 }
 
-// jsonForms gives the values in the form in which they are compared. One without JSON is nil, which
-// equals nothing.
+// jsonForms gives the values in the form in which they are compared. One without JSON is nil, which equals nothing.
 func jsonForms(metadata map[string]any) map[string]json.RawMessage {
 	forms := make(map[string]json.RawMessage, len(metadata))
 	for key, value := range metadata {

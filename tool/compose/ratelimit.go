@@ -15,8 +15,7 @@ import (
 type RateOptions struct {
 	// Calls is how many calls may begin within Per. Zero means 1.
 	Calls int
-	// Per is the length of time in which calls are counted, wherever it begins. Zero means one
-	// second.
+	// Per is the length of time in which calls are counted, wherever it begins. Zero means one second.
 	Per time.Duration
 	// Wait makes calls over the limit wait for their turn, in the order in which they came, rather
 	// than fail. One that cannot last until then still fails.

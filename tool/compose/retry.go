@@ -15,13 +15,11 @@ import (
 type RetryOptions struct {
 	// Attempts is how often the tool is run at most, the first time included. Zero means 3.
 	Attempts int
-	// Delay is how long to wait before the second attempt, and before each further one unless
-	// Exponential is set. Zero means not at all.
+	// Delay is the wait before the second attempt, and before further ones unless Exponential is set. Zero means none.
 	Delay time.Duration
 	// Exponential doubles the wait from one attempt to the next.
 	Exponential bool
-	// MaxDelay bounds each wait. A failure that asks for a longer one is not tried again. Zero means
-	// no bound.
+	// MaxDelay bounds each wait. A failure that asks for a longer one is not tried again. Zero means no bound.
 	MaxDelay time.Duration
 	// ShouldRetry reports whether a failure is worth another attempt. Nil means: the error is
 	// retryable, and it is not a timeout or a broken connection of a tool that mutates or is dangerous. It is asked only
@@ -34,10 +32,9 @@ type RetryOptions struct {
 // Retry makes a tool that tries again what failed. It waits as long as the failure asks for
 // ([tool.Error.RetryAfter]), at least. If the call cannot last that long, the failure is given at once.
 //
-// That an error is retryable is the tool's own word for it, also for a tool that mutates: it says
-// that nothing was done, or that doing it twice is harmless. A timeout or a broken connection says neither. A [Pipe] has
-// the errors of its parts, and runs from its beginning: put Retry around the parts of one that
-// mutates, not around the whole.
+// That an error is retryable is the tool's own word for it, also for a tool that mutates: it says that nothing was done, or
+// that doing it twice is harmless. A timeout or a broken connection says neither. A [Pipe] has the errors of its parts, and
+// runs from its beginning: put Retry around the parts of one that mutates, not around the whole.
 func Retry(t *tool.Tool, o RetryOptions, opts ...tool.Option) *tool.Tool {
 	if o.Attempts <= 0 {
 		o.Attempts = 3
@@ -94,7 +91,6 @@ func (o *RetryOptions) delay(attempt int) time.Duration {
 	return d
 }
 
-// counted adds the number of attempts to a failure.
 func counted(r tool.Result, attempts int) tool.Result {
 	if r.OK() || attempts == 1 {
 		return r

@@ -53,8 +53,7 @@ const (
 // that mean nothing, and of a part of a word to count as one.
 const proseWord = 3
 
-// score returns how well the tool fits the words; zero means not at all. Each word counts once, where
-// it counts most.
+// score returns how well the tool fits the words; zero means not at all. Each word counts once, where it counts most.
 func score(t *tool.Tool, words []string) int {
 	if len(words) == 0 {
 		return 0
@@ -83,8 +82,7 @@ func score(t *tool.Tool, words []string) int {
 	return sum
 }
 
-// closeness is 2 if the word is there, 1 if a word has it as a part or is its beginning, as "file"
-// is of "files".
+// closeness is 2 if the word is there, 1 if a word has it as a part or is its beginning, as "file" is of "files".
 func closeness(have []string, word string) int {
 	best := 0
 	for _, h := range have {
@@ -98,8 +96,7 @@ func closeness(have []string, word string) int {
 	return best
 }
 
-// splitWords gives the words of a text in small letters, each once. "readFile" and "read-file" are
-// two words each.
+// splitWords gives the words of a text in small letters, each once. "readFile" and "read-file" are two words each.
 func splitWords(text string) []string {
 	var spaced strings.Builder
 	var last rune

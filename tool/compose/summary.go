@@ -8,8 +8,7 @@ import (
 	"github.com/drover-agents/drover/tool"
 )
 
-// A Summary is what to know of a tool before one chooses it. Its JSON form is short: what is empty
-// is left out.
+// A Summary is what to know of a tool before one chooses it. Its JSON form is short: what is empty is left out.
 type Summary struct {
 	Name        string `json:"name"`
 	ID          string `json:"id"`

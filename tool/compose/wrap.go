@@ -26,10 +26,9 @@ func Preprocess(t *tool.Tool, fn func(ctx context.Context, input json.RawMessage
 	})
 }
 
-// Postprocess makes a tool whose results fn rewrites, those that succeeded and those that failed. It
-// is not asked about a call that was denied, was cancelled or needs approval, nor about a dry run:
-// these stay what they are. A value that was hidden stays hidden. An error of fn is that of the
-// call.
+// Postprocess makes a tool whose results fn rewrites, those that succeeded and those that failed. It is not asked about a
+// call that was denied, was cancelled or needs approval, nor about a dry run: these stay what they are. A value that was
+// hidden stays hidden. An error of fn is that of the call.
 //
 // Structured is nil in what fn gets where it is but the JSON of the value, so that fn need only
 // change the value. The whole promises no output unless [tool.WithOutput] says one. If fn does more than

@@ -13,12 +13,10 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// handshakeVersion is the version of the protocol with a handshake that every server knows, old or
-// new.
+// handshakeVersion is the version of the protocol with a handshake that every server knows, old or new.
 const handshakeVersion = "2025-11-25"
 
-// A connection is a transport of the SDK whose other end is a function call. Answers go to the call
-// that waits for them, everything else to the client.
+// A connection is an SDK transport whose other end is a function. Answers go to the waiting call, all else to the client.
 type connection struct {
 	send    func(context.Context, json.RawMessage) error
 	in      chan jsonrpc.Message

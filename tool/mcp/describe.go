@@ -23,8 +23,7 @@ const (
 	metaSearchHint = "anthropic/searchHint"
 )
 
-// riskMeta is the risk of a tool in full. MCP's own hints know no capabilities but the network, and
-// cannot say that nothing was said.
+// riskMeta is the risk of a tool in full. MCP's hints know no capability but the network, and cannot leave a risk unstated.
 type riskMeta struct {
 	Risk  []string `json:"risk"`
 	Needs []string `json:"needs"`
@@ -79,7 +78,6 @@ func describe(t *tool.Tool) *sdk.Tool {
 	return d
 }
 
-// failureMeta has the fields of a failed call beside its text.
 type failureMeta struct {
 	Outcome   tool.Outcome  `json:"outcome"`
 	Code      string        `json:"code,omitzero"`
@@ -87,7 +85,6 @@ type failureMeta struct {
 	Retryable bool          `json:"retryable,omitzero"`
 }
 
-// callResult is a result as a client gets it.
 func callResult(r tool.Result) *sdk.CallToolResult {
 	out := &sdk.CallToolResult{Content: []sdk.Content{}, IsError: !r.OK()}
 	text := r.Render()

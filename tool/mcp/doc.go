@@ -2,14 +2,12 @@
 
 // Package mcp connects tools with the Model Context Protocol, in three ways:
 //
-//   - [Serve] and [NewServer] offer a registry as a normal MCP server, to anyone, over standard
-//     streams or HTTP.
+//   - [Serve] and [NewServer] offer a registry as a normal MCP server, to anyone, over standard streams or HTTP.
 //   - [Import] makes tools of any MCP server's.
 //   - [InProcess] is a server of the official MCP SDK for an agent that calls tools in this process, such as
 //     Claude Code: see MountMCP in agent/claudecode.
 //
-// It is the only package of Drover that imports that SDK, so that a program that does not use it does
-// not link it.
+// It is the only package of Drover that imports that SDK, so that a program that does not use it does not link it.
 //
 // Promises:
 //

@@ -31,20 +31,17 @@ type ImportOptions struct {
 	Name string
 	// Prefix is put before the name of each tool. Empty means none.
 	Prefix string
-	// Trust takes the server's word for what its tools do not do. Without it every tool counts as
-	// mutating, dangerous and in need of the network, as MCP assumes of a tool that gives no hints;
-	// what the server says can only add to that. With it the hints readOnlyHint, destructiveHint and
-	// openWorldHint hold, and a hint that is missing means the worst.
+	// Trust takes the server's word for what its tools do not do. Without it every tool counts as mutating, dangerous and in
+	// need of the network, as MCP assumes of a tool that gives no hints; what the server says can only add to that. With it
+	// the hints readOnlyHint, destructiveHint and openWorldHint hold, and a hint that is missing means the worst.
 	Trust bool
-	// Adjust may change a tool before it is used: its risk, its timeout, its description, or AlwaysLoad
-	// if Claude Code is to show it from the start. It is called for each tool, again when the server
-	// changes it. Nil leaves them.
+	// Adjust may change a tool before it is used: its risk, its timeout, its description, or AlwaysLoad if Claude Code is to
+	// show it from the start. It is called for each tool, again when the server changes it. Nil leaves them.
 	Adjust func(t *tool.Tool)
 	// Registry gets the tools, follows the changes that the server announces, and loses the tools when
 	// the import is closed. Nil leaves that to the caller.
 	Registry *tool.Registry
-	// Logger receives schemas that cannot be read, of changes that cannot be taken over, and what a
-	// command writes to its standard error. Nil discards.
+	// Logger receives unreadable schemas, changes that cannot be taken over, and a command's standard error. Nil discards.
 	Logger *slog.Logger
 }
 
@@ -77,8 +74,7 @@ type importedTool struct {
 	tool   *tool.Tool
 }
 
-// Import connects to an MCP server and makes tools of its tools. The context is for that only; the
-// connection lasts until Close.
+// Import connects to an MCP server and makes tools of its tools. ctx is for that only; the connection lasts until Close.
 //
 // A name that a tool of ours cannot have is changed: other characters become "_", and what is over 64
 // characters is cut and ends in a digest. Two tools that would then have the same name are an error.
@@ -109,7 +105,6 @@ func Import(ctx context.Context, from Source, opts *ImportOptions) (*Imported, e
 	return im, nil
 }
 
-// open starts the server and does the handshake.
 func (im *Imported) open(ctx context.Context, from Source) (err error) {
 	if im.link, err = from.open(ctx, im.opts.Logger); err != nil {
 		return err
@@ -157,8 +152,7 @@ func (im *Imported) Tools() []*tool.Tool {
 	return out
 }
 
-// Refresh asks the server for its tools again. Announced changes need no call of it. After an error
-// the tools are as they were.
+// Refresh asks the server for its tools again. Announced changes need no call of it. An error leaves the tools as they were.
 func (im *Imported) Refresh(ctx context.Context) error {
 	im.refreshing.Lock()
 	defer im.refreshing.Unlock()
@@ -189,8 +183,7 @@ type collected struct{ tools []*sdk.Tool }
 
 type collectedKey struct{}
 
-// collectTools notes the tools that a server lists. The SDK drops some on their way to its caller,
-// and reports it only to its log.
+// collectTools notes the tools that a server lists, because the SDK drops some of them and reports it only to its log.
 func collectTools(next sdk.MethodHandler) sdk.MethodHandler {
 	return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
 		result, err := next(ctx, method, req)
@@ -292,7 +285,6 @@ func (im *Imported) register(before, now []importedTool) error {
 	return nil
 }
 
-// followChanges takes over the changes that the server announces.
 func (im *Imported) followChanges() {
 	for {
 		select {
@@ -308,9 +300,8 @@ func (im *Imported) followChanges() {
 	}
 }
 
-// Close cancels the calls that are running, takes the tools out of the registry, and ends the
-// connection; a command is ended with all that it started. It waits for all of that, and may be
-// called again.
+// Close cancels the calls that are running, takes the tools out of the registry, and ends the connection; a command is ended
+// with all that it started. It waits for all of that, and may be called again.
 func (im *Imported) Close() { im.closing.Do(im.close) }
 
 func (im *Imported) close() {

@@ -52,8 +52,7 @@ func unrounded(r tool.Result) tool.Result {
 	}}
 }
 
-// failureFrom keeps the fields that a registry of ours adds to a failure. A server cannot make a success of it
-// this way.
+// failureFrom keeps the fields that a registry of ours adds to a failure. A server cannot make a success of it this way.
 func failureFrom(from *sdk.CallToolResult, text string) tool.Result {
 	f, _ := fromMeta[failureMeta](from.Meta, metaFailure)
 	switch f.Outcome {

@@ -17,11 +17,9 @@ import (
 	"github.com/drover-agents/drover/tool"
 )
 
-// CodeServerGone is the code of calls whose server ended, or cannot be reached. The call may have
-// been done nevertheless.
+// CodeServerGone is the code of calls whose server ended, or cannot be reached. The call may have been done nevertheless.
 const CodeServerGone = "SERVER_GONE"
 
-// convert makes a tool of ours of one of the server.
 func (im *Imported) convert(remote *sdk.Tool) (*tool.Tool, error) {
 	name := im.opts.Prefix + remote.Name
 	if remote.Name == "" {
@@ -77,9 +75,8 @@ func objectSchema(value any) (text string, s *schema.Schema, err error) {
 	return string(raw), s, nil
 }
 
-// risksOf reads the hints of a server. Without trust a tool is what MCP assumes of one that says
-// nothing: it changes things, may do lasting harm, and reaches the network. Hints can then only add
-// to that.
+// risksOf reads the hints of a server. Without trust a tool is what MCP assumes of one that says nothing: it changes things,
+// may do lasting harm, and reaches the network. Hints can then only add to that.
 func risksOf(remote *sdk.Tool, trust bool) (tool.Risk, tool.Capability) {
 	risk, needs := tool.Mutates|tool.Dangerous, tool.NetworkAccess
 	ours, isOurs := fromMeta[riskMeta](remote.Meta, metaRisk)
@@ -105,7 +102,6 @@ func risksOf(remote *sdk.Tool, trust bool) (tool.Risk, tool.Capability) {
 	}
 }
 
-// handler sends calls to the server.
 func (im *Imported) handler(remote string) tool.Handler {
 	return func(ctx context.Context, input json.RawMessage) (tool.Result, error) {
 		if !im.begin() {
@@ -176,7 +172,6 @@ func (im *Imported) failure(err error) *tool.Error {
 // reason, which may be an answer of the server after all.
 const codeNotSent = -32005
 
-// refusal finds the error that a server answered with.
 func refusal(err error) *jsonrpc.Error {
 	if e, ok := err.(*jsonrpc.Error); ok && e.Code != codeNotSent { //nolint:errorlint // this is the walk
 		return e

@@ -20,8 +20,7 @@ import (
 // closeGrace bounds how long the end of a session waits for its handlers.
 const closeGrace = 5 * time.Second
 
-// withinGrace calls f and waits for it, up to closeGrace. Channel ended is closed when f returns, also
-// after that time.
+// withinGrace calls f and waits for it, up to closeGrace. Channel ended is closed when f returns, also after that time.
 func withinGrace(f func()) (ended <-chan struct{}, inTime bool) {
 	done := make(chan struct{})
 	go func() {
@@ -162,7 +161,6 @@ func (p InProcess) Manifest() (initialize, tools json.RawMessage, err error) {
 	return initialize, tools, nil
 }
 
-// ask gives the result of a request.
 func (s *session) ask(ctx context.Context, request string) (json.RawMessage, error) {
 	raw, err := s.handle(ctx, json.RawMessage(request))
 	if err != nil {

@@ -9,7 +9,6 @@ import (
 	"strings"
 )
 
-// maxName is how long the name of a tool may be.
 const maxName = 64
 
 var errNoName = errors.New("the server lists a tool without a name")

@@ -23,8 +23,7 @@ import (
 
 // ServeOptions configures a [Server]. Nil and the zero value are ready to use.
 type ServeOptions struct {
-	// Name and Version are how the server introduces itself. Empty means
-	// [tool.DefaultServerName] and [tool.DefaultServerVersion].
+	// Name and Version introduce the server. Empty means [tool.DefaultServerName] and [tool.DefaultServerVersion].
 	Name, Version string
 	// Instructions tell the model of a client what the tools are for. Empty means none.
 	Instructions string
@@ -32,23 +31,20 @@ type ServeOptions struct {
 	// closed at the end, if it can be, so that nothing reads from it any longer.
 	In  io.Reader
 	Out io.Writer
-	// Logger receives tools that cannot be served, and problems with clients. Nil discards. It must
-	// not write to Out.
+	// Logger receives tools that cannot be served, and problems with clients. Nil discards. It must not write to Out.
 	Logger *slog.Logger
 }
 
 var errServerClosed = errors.New("mcp: the server is closed")
 
-// A Server offers the tools of a registry to MCP clients. It is an [http.Handler] that speaks
-// streamable HTTP, and serves standard streams with [Server.ServeStdio]; it may do both, for any
-// number of clients.
+// A Server offers the tools of a registry to MCP clients. It is an [http.Handler] that speaks streamable HTTP, and serves
+// standard streams with [Server.ServeStdio]; it may do both, for any number of clients.
 //
 // Of several tools with one name it serves the one that [tool.Registry.Lookup] finds. Tools without a
 // handler are not served. Changes of the registry do not wait for clients, which are notified soon
 // after; a server of agent/claudecode gives the model a tool in its very next request.
 //
-// Over HTTP it does not authenticate clients: put it behind a server that does. Requests of web pages from
-// elsewhere are refused.
+// Over HTTP it does not authenticate clients: put it behind a server that does. It refuses requests of other sites' pages.
 type Server struct {
 	registry *tool.Registry
 	opts     ServeOptions
@@ -104,7 +100,6 @@ func Serve(ctx context.Context, registry *tool.Registry, opts *ServeOptions) err
 	return s.ServeStdio(ctx)
 }
 
-// follow notifies the clients of changes of the registry.
 func (s *Server) follow() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -200,8 +195,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.web.ServeHTTP(w, r)
 }
 
-// cancelCalls cancels the calls of a session that its client ends. The SDK waits for them, and keeps
-// the client waiting.
+// cancelCalls cancels the calls of a session that its client ends. The SDK waits for them, and keeps the client waiting.
 func (s *Server) cancelCalls(session string) {
 	for key := range s.running.Range {
 		if call := key.(*runningCall); call.session == session {

@@ -36,11 +36,9 @@ type link struct {
 	transport sdk.Transport
 	// gone returns how the server ended, as far as that is known.
 	gone func() string
-	// advice tells the importer, and no model, what to check if the handshake failed. It is called
-	// after the end.
+	// advice tells the importer, and no model, what to check if the handshake failed. It is called after the end.
 	advice func() string
-	// cancels counts the cancellations that the server received. It is nil where the end of the connection
-	// tells it as well.
+	// cancels counts the cancellations that the server received. It is nil where the end of the connection tells it as well.
 	cancels *counter
 	// end ends what is left of it when the session is closed, or cannot be.
 	end func()
@@ -164,8 +162,7 @@ type HTTP struct {
 	URL string
 	// Header is sent with each request, for example to say who asks.
 	Header http.Header
-	// Client sends the requests. Nil means one without limits. It must not have a Timeout, which
-	// would end the streams of the server.
+	// Client sends the requests. Nil means one without limits. A Timeout would end the server's streams: set none.
 	Client *http.Client
 }
 
@@ -204,8 +201,7 @@ func (h HTTP) client(cancels *counter) (client *http.Client, end func()) {
 	return client, end
 }
 
-// withHeader adds a header to requests, but does not take it to other hosts. It counts the
-// cancellations among them.
+// withHeader adds a header to requests, but does not take it to other hosts. It counts the cancellations among them.
 type withHeader struct {
 	header  http.Header
 	cancels *counter
@@ -227,8 +223,7 @@ func (w *withHeader) RoundTrip(r *http.Request) (*http.Response, error) {
 	return w.next.RoundTrip(r)
 }
 
-// isCancellation looks at the beginning of a message, where the SDK writes the method of those that
-// have no id.
+// isCancellation looks at the beginning of a message, where the SDK writes the method of those that have no id.
 func isCancellation(r *http.Request) bool {
 	if r.Method != http.MethodPost || r.GetBody == nil {
 		return false
@@ -242,7 +237,6 @@ func isCancellation(r *http.Request) bool {
 	return bytes.Contains(head, []byte(`"notifications/cancelled"`))
 }
 
-// A counter can be waited for.
 type counter struct {
 	mu    sync.Mutex
 	n     int
@@ -257,7 +251,6 @@ func (c *counter) add() {
 	c.grown = make(chan struct{})
 }
 
-// await waits until n were counted, or the context ends.
 func (c *counter) await(ctx context.Context, n int) {
 	for {
 		c.mu.Lock()

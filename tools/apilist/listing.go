@@ -84,7 +84,6 @@ func (l *lister) declaration(decl ast.Decl) {
 	}
 }
 
-// function lists a function, or a method of an exported type.
 func (l *lister) function(d *ast.FuncDecl) {
 	if !d.Name.IsExported() || d.Recv != nil && !ast.IsExported(receiver(d.Recv.List[0].Type)) {
 		return

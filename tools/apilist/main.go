@@ -28,7 +28,6 @@ func main() {
 	}
 }
 
-// run writes or checks the listing of the module at root.
 func run(root string, check bool) error {
 	dirs, err := publicPackages(root)
 	if err != nil {
@@ -53,7 +52,6 @@ func run(root string, check bool) error {
 // rootFile is the file of the package at the root of the module, which has no path to be named after.
 const rootFile = "drover.txt"
 
-// fileOf is the name of the file for the package in dir.
 func fileOf(dir string) string {
 	if dir == "." {
 		return rootFile

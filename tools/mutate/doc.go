@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command mutate breaks promises on purpose and checks that a test notices. Each file in
-// mutations/ holds blocks such as
+// Command mutate breaks promises on purpose and checks that a test notices. Each file in mutations/ holds blocks such as
 //
 //	mutation: unknown-tool-allowed
 //	shows: S004-031, security/rights
@@ -13,11 +12,10 @@
 //		return allow
 //	--- end
 //
-// A block names one file, text that occurs in it exactly once, and its replacement. The
-// program first runs the named tests on the code as it is: they must pass. Then it applies one
-// mutation at a time, as an overlay of the build, so the checkout is never changed, and runs the
-// named test: it must fail. A mutation that does not apply, does not compile, is skipped by its test
-// or is not noticed is an error.
+// A block names one file, text that occurs in it exactly once, and its replacement. The program first runs the named tests
+// on the code as it is: they must pass. Then it applies one mutation at a time, as an overlay of the build, so the checkout
+// is never changed, and runs the named test: it must fail. A mutation that does not apply, does not compile, is skipped by
+// its test or is not noticed is an error.
 //
 // Usage:
 //

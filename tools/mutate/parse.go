@@ -145,7 +145,6 @@ func (m *mutation) complete() error {
 	return nil
 }
 
-// apply returns the text of the mutated file.
 func (m *mutation) apply(root string) (string, error) {
 	text, err := os.ReadFile(filepath.Join(root, m.file))
 	if err != nil {
@@ -160,7 +159,6 @@ func (m *mutation) apply(root string) (string, error) {
 	return strings.Replace(lines, "\n"+m.before, "\n"+m.after, 1)[1:], nil
 }
 
-// declared reports whether the package of the test declares it.
 func (m *mutation) declared(root string) error {
 	files, err := filepath.Glob(filepath.Join(root, m.folder, "*_test.go"))
 	if err != nil {

@@ -138,7 +138,6 @@ func (m *mutation) overlay(dir, text string) (string, error) {
 	return path, os.WriteFile(path, description, 0o644)
 }
 
-// A result is how a run of go test ended.
 type result struct {
 	tests  map[string]string // how each top-level test ended
 	built  bool
@@ -156,8 +155,7 @@ func (r *result) verdict(test string) string {
 	}
 }
 
-// goTest runs tests of one package. The overlay is passed in GOFLAGS, so that programs which tests
-// build have it too.
+// goTest runs tests of one package. The overlay is passed in GOFLAGS, so that programs which tests build have it too.
 func goTest(ctx context.Context, folder string, tests []string, overlay string) (*result, error) {
 	limit := perTest * time.Duration(len(tests))
 	cmd := exec.CommandContext(ctx, "go", "test", "-json", "-vet=off", "-count=1", "-timeout="+limit.String(), "-run=^("+strings.Join(tests, "|")+")$", folder)
@@ -178,7 +176,6 @@ func goTest(ctx context.Context, folder string, tests []string, overlay string) 
 	return readResult(stdout.Bytes(), stderr.String()), nil
 }
 
-// readResult reads what go test -json printed.
 func readResult(stdout []byte, stderr string) *result {
 	r := &result{tests: map[string]string{}, built: true}
 	output := strings.Builder{}

@@ -29,7 +29,6 @@ func main() {
 	}
 }
 
-// run runs a command and returns its output.
 func run(ctx context.Context, name string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Env = append(os.Environ(), "DEBIAN_FRONTEND=noninteractive")

@@ -23,8 +23,7 @@ var tools = []tool{
 
 var number = regexp.MustCompile(`\d+\.\d+(\.\d+)*`)
 
-// tool makes sure of one tool. It returns a few words on its state and, if the tool is missing, the command that
-// fixes it.
+// tool makes sure of one tool. It returns a few words on its state and, if the tool is missing, the command that fixes it.
 func (s setup) tool(ctx context.Context, t tool) (text, fix string) {
 	if version, ok := s.version(ctx, t); ok {
 		return t.name + version + "  ok", ""

@@ -11,7 +11,6 @@ import (
 	"time"
 )
 
-// A process is one that was seen below go test.
 type process struct {
 	folder  string // of the package that it tests, or that the test binary above it does
 	seconds float64

@@ -34,8 +34,7 @@ type event struct {
 // key names a test; with an empty test, a package.
 type key struct{ pkg, test string }
 
-// A summary collects events. Output of a test is kept until it is known how the test ended, and
-// printed only if it failed.
+// A summary collects events. Output of a test is kept until it is known how the test ended, and printed only if it failed.
 type summary struct {
 	w        io.Writer
 	output   map[key]*strings.Builder
@@ -168,8 +167,7 @@ func (s *summary) heading(what string, k key, more string) {
 	s.failures = append(s.failures, line)
 }
 
-// printOutput shows the output of k, and keeps its beginning for the end: a reader of a long log often
-// sees only its last lines.
+// printOutput shows the output of k, and keeps its beginning for the end, where readers of a long log look.
 func (s *summary) printOutput(k key) {
 	kept := 0
 	if out := s.output[k]; out != nil {

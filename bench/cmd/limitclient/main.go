@@ -88,8 +88,7 @@ func converse(in *bufio.Reader, out io.Writer, at look, m *rig.Meter) error {
 // first, so this is a limit and no client.
 var kinds = [][]byte{[]byte(`{"type":"stream_event"`), []byte(`{"type":"assistant"`), []byte(`{"type":"user"`)}
 
-// Kept keeps a line for a later reader. It is exported so that no compiler
-// drops the keeping.
+// Kept keeps a line for a later reader. It is exported so that no compiler drops the keeping.
 var Kept []byte
 
 // peek finds the type of a line and keeps the line.

@@ -63,7 +63,6 @@ func (b *bench) measure(all []*participant) {
 	fmt.Fprintln(os.Stderr)
 }
 
-// once runs one client process and keeps what it measured.
 func (b *bench) once(p *participant, scenario rig.Scenario) {
 	r := p.results[scenario]
 	if r == nil {

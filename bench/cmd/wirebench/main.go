@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Wirebench measures clients of the Claude Code CLI beside each other: Drover, the official
-// TypeScript SDK, Go ports, and what plain Go can reach at best. One fake CLI feeds all of them the
-// same bytes, in one run, each client in a process of its own. It prints one table, and says which
-// of Drover's targets hold.
+// Wirebench measures clients of the Claude Code CLI beside each other: Drover, the official TypeScript SDK, Go ports, and
+// what plain Go can reach at best. One fake CLI feeds all of them the same bytes, in one run, each client in a process of
+// its own. It prints one table, and says which of Drover's targets hold.
 //
 //	go run ./bench/cmd/wirebench            # a minute or two
 //	go run ./bench/cmd/wirebench -full      # 200,000 messages
@@ -20,7 +19,6 @@ import (
 	"github.com/drover-agents/drover/bench/internal/rig"
 )
 
-// settings are the sizes of a run and what it covers.
 type settings struct {
 	messages, roundTrips, calls, bigLines, deaths, repeats int
 	clients, scenarios                                     *regexp.Regexp

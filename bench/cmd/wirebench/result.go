@@ -24,10 +24,8 @@ type result struct {
 	err          error
 }
 
-// hasFigures reports whether at least one run went well.
 func (r *result) hasFigures() bool { return r != nil && r.runs > r.failed }
 
-// add takes the figures of one more run.
 func (r *result) add(p *participant, scenario rig.Scenario, count int, s rig.Sample, report string) error {
 	r.rssMB = max(r.rssMB, float64(s.PeakKB)/1024)
 	switch scenario {

@@ -49,7 +49,6 @@ var targets = []target{
 	{what: "deaths without their reason", scenario: rig.Death, who: droverTyped, value: silentDeath, limit: 0, most: true, unit: "reports"},
 }
 
-// checks reports for each target whether it holds.
 func checks(all []*participant) []string {
 	var lines []string
 	for _, t := range targets {

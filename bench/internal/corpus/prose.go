@@ -7,15 +7,13 @@ import (
 	"strings"
 )
 
-// words make text with the mixture of an agent's output: prose, code, quotes, line ends, and a few
-// letters outside ASCII.
+// words make text with the mixture of an agent's output: prose, code, quotes, line ends, and a few letters outside ASCII.
 var words = []string{
 	"the", "file", "reads", "a", "config", "and", "returns", "an", "error", "when", "it", "is", "missing",
 	"func", "main()", "{", "}", "if", "err", "!=", "nil", "return", "`go test`", "\"quoted\"", "C:\\path",
 	"naïve", "→", "café", "internal/server/handler.go:42", "\n", "\n\n\t", "//", "0x1f", "TODO-list", "<div>", "&&",
 }
 
-// prose is about size bytes of text.
 func prose(r *rand.Rand, size int) string {
 	var b strings.Builder
 	b.Grow(size + 32)

@@ -7,8 +7,7 @@ import "time"
 // A Scenario is one kind of load.
 type Scenario string
 
-// The scenarios. Big is lines of 4 MB; Hooks16 keeps sixteen hooks waiting at a time; Death is a CLI
-// that ends with exit code 7.
+// The scenarios. Big is lines of 4 MB; Hooks16 keeps sixteen hooks waiting at a time; Death is a CLI with exit code 7.
 const (
 	Text        Scenario = "text"
 	Mixed       Scenario = "mixed"

@@ -39,8 +39,7 @@ func (m *Meter) Stop() {
 	m.sample.Mallocs = mallocs() - m.before
 }
 
-// Ended notes that the consumer knows that the CLI has ended, and returns err. A nil err means that
-// the messages just stopped.
+// Ended notes that the consumer knows that the CLI has ended, and returns err. A nil err means that messages just stopped.
 func (m *Meter) Ended(err error) error {
 	m.ended, m.endedAt, m.endErr = true, time.Now(), err
 	if err == nil {

@@ -21,7 +21,6 @@ func (m *machine) authentication() (*claudecell.Finding, error) {
 	return claudecell.Authenticate(&in)
 }
 
-// examineAuth reports the credential that a run would use.
 func (m *machine) examineAuth(context.Context) *Check {
 	found, err := m.authentication()
 	if err == nil {
@@ -38,7 +37,6 @@ func (m *machine) examineAuth(context.Context) *Check {
 	return c
 }
 
-// describeCredentials describes the credentials that were found.
 func describeCredentials(found *claudecell.Finding) string {
 	where := ""
 	if found.Source == claudecell.SourceHostSettings {
@@ -53,7 +51,6 @@ func describeCredentials(found *claudecell.Finding) string {
 	return found.Name + " is set" + where
 }
 
-// anySet reports whether one of the variables has a value.
 func (m *machine) anySet(names []string) bool {
 	for _, name := range names {
 		if m.getenv(name) != "" {

@@ -21,8 +21,7 @@ import (
 // oldestNode is the first Node.js that the CLI's package accepts.
 const oldestNode = 22
 
-// readyStates map the states of an agent to those of a check. A CLI without a readable version is worse here
-// than for a run, which may try it.
+// readyStates map an agent's states to those of a check. An unreadable version is worse here than for a run, which may try.
 var readyStates = map[agent.State]State{
 	agent.StateReady:       stateOK,
 	agent.StateUntested:    stateWarning,
@@ -48,8 +47,7 @@ func (m *machine) examineClaude(ctx context.Context) *Check {
 	return c
 }
 
-// claudeDetail is "2.1.325 at ./.drover/bin/claude (project install), tested 2.1.197 to 2.1.325", or
-// what is wrong.
+// claudeDetail is "2.1.325 at ./.drover/bin/claude (project install), tested 2.1.197 to 2.1.325", or what is wrong.
 func (m *machine) claudeDetail(r agent.Readiness, source string) string {
 	where := "at " + m.shortPath(r.Path)
 	if source != "" {
@@ -69,8 +67,7 @@ func (m *machine) claudeDetail(r agent.Readiness, source string) string {
 	return "its version cannot be read, " + where + ": " + strings.TrimSuffix(detail, ": "+r.Path)
 }
 
-// claudeFix is the adapter's own, and for a CLI that would be found before a new one, the way to prefer
-// the new one.
+// claudeFix is the adapter's own, and for a CLI that would be found before a new one, the way to prefer the new one.
 func (m *machine) claudeFix(r agent.Readiness, source string) string {
 	first := m.getenv(claude.EnvCLI) != "" || source == claude.FoundProject
 	if !first || !strings.HasPrefix(r.Repair, "npm ") || m.goos == "windows" {

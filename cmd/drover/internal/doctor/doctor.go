@@ -63,7 +63,6 @@ type machine struct {
 	goos    string
 }
 
-// newMachine is the real one.
 func newMachine(o Options) *machine {
 	home, _ := os.UserHomeDir() // without one there are no settings and no login
 	work, _ := o.WorkDir()      // one that cannot be used is a finding of the disk
@@ -85,7 +84,6 @@ func newMachine(o Options) *machine {
 	}
 }
 
-// getenv is the value of a variable.
 func (m *machine) getenv(name string) string {
 	value := ""
 	for _, entry := range m.environ() {
@@ -168,8 +166,7 @@ func namedChecks(exams []exam, checks []*Check) []Check {
 	return named
 }
 
-// withoutSecrets removes credentials from the output of programs and servers. Their values are used
-// here for nothing else.
+// withoutSecrets removes credentials from the output of programs and servers. Their values are used here for nothing else.
 func (m *machine) withoutSecrets(checks []Check) []Check {
 	var secrets []string
 	for _, name := range m.options.Credentials {

@@ -15,8 +15,7 @@ import (
 	"github.com/drover-agents/drover/isolation"
 )
 
-// examineIsolation reports the isolation level that a run can have, and tests it from inside. By default a run
-// needs a cell.
+// examineIsolation reports the isolation level that a run can have, and tests it from inside. By default a run needs a cell.
 func (m *machine) examineIsolation(ctx context.Context) *Check {
 	level, reasons := m.best(ctx)
 	report, err := m.probe(ctx, level)
@@ -46,8 +45,7 @@ func noCell(level isolation.Level, reasons []error) string {
 	return text
 }
 
-// cellFixes are the ways to give this machine a cell: a command where one is known, or else the advice in the
-// reasons.
+// cellFixes are the ways to give this machine a cell: a command where one is known, or else the advice in the reasons.
 func (m *machine) cellFixes(ctx context.Context, reasons []error) []string {
 	if m.goos == "linux" {
 		if f := m.sandbox(ctx); f.bubblewrap.err != nil && !f.lackedTime() {
@@ -62,7 +60,6 @@ func (m *machine) cellFixes(ctx context.Context, reasons []error) []string {
 	return nil
 }
 
-// probeLevel tests the isolation of a level on the real machine.
 func probeLevel(ctx context.Context, level isolation.Level) (isolation.Report, error) {
 	in := &isolation.Isolation{Weakest: level, Strongest: level}
 	if level == isolation.LevelHost {

@@ -27,9 +27,7 @@ const (
 	extraCertificates = "NODE_EXTRA_CA_CERTS"
 )
 
-// A modelDial is how the endpoint is reached.
 type modelDial struct {
-	// proxy chooses the proxy of a request.
 	proxy func(*http.Request) (*url.URL, error)
 	// resolver looks names up. Nil is that of the system.
 	resolver *net.Resolver
@@ -143,7 +141,6 @@ func through(proxy *url.URL) string {
 	return " through the proxy " + proxy.Host
 }
 
-// proxyVariable is the one that names the proxy of an endpoint.
 func proxyVariable(endpoint *url.URL) string {
 	if endpoint.Scheme == "http" {
 		return "HTTP_PROXY"
@@ -151,7 +148,6 @@ func proxyVariable(endpoint *url.URL) string {
 	return "HTTPS_PROXY"
 }
 
-// unreachable explains an error and returns its fixes.
 func (m *machine) unreachable(endpoint, proxy *url.URL, err error) (detail string, fix []string) {
 	if outer, ok := errors.AsType[*url.Error](err); ok {
 		err = outer.Err // without the address

@@ -29,7 +29,6 @@ const (
 	stateBroken  State = "broken"
 )
 
-// bad reports whether a run would fail.
 func (s State) bad() bool { return s == stateMissing || s == stateBroken }
 
 // A Check is the answer to one question. The JSON form is stable: docs/doctor.md.
@@ -112,8 +111,7 @@ const (
 	narrowestDetail = 30
 )
 
-// WriteText writes a line for each check, its fixes below, and the summary. Lines are folded at
-// width; zero, as in a pipe, means that each stays one line.
+// WriteText writes a line for each check, its fixes below, and the summary. Lines are folded at width; zero means never.
 func (r Report) WriteText(out io.Writer, width int) error {
 	var b strings.Builder
 	for _, c := range r.Checks {
@@ -147,8 +145,7 @@ func writeLine(b *strings.Builder, width int, name, state, detail string) {
 	}
 }
 
-// folded breaks text between words, so that no part is longer than most where that is possible. Below
-// narrowestDetail it leaves that to the terminal.
+// folded breaks text between words into parts of at most that length, where possible. Below narrowestDetail it does nothing.
 func folded(text string, most int) []string {
 	if most < narrowestDetail {
 		return []string{text}

@@ -10,15 +10,13 @@ import (
 	"sync"
 )
 
-// sandboxFacts are what this system offers to confine programs. An empty version with a nil error
-// means that it could not be read.
+// sandboxFacts are what this system offers to confine programs. An empty version with a nil error could not be read.
 type sandboxFacts struct {
 	root       bool
 	bubblewrap toolFact
 	// namespaces is why bubblewrap cannot make the namespaces of a sandbox; nil if it was tried and can.
 	namespaces error
-	// byHandle means that a cell mounts a checked path by its handle; else it is mounted by name, and a
-	// difference ends the start.
+	// byHandle means that a cell mounts a checked path by its handle; else by name, and a difference ends the start.
 	byHandle bool
 	socat    toolFact
 	// userNamespaces is why this user cannot make one; nil if it was tried and worked.
@@ -124,8 +122,7 @@ func (f sandboxFacts) parts() map[string]string {
 	}
 }
 
-// fixes are the commands that fix what a command can fix; a command cannot fix what the kernel lacks. All of them
-// are needed, so they make one line.
+// fixes are the commands that fix what a command can, not what the kernel lacks. All are needed, so they make one line.
 func (f sandboxFacts) fixes() []string {
 	var packages, commands []string
 	if f.bubblewrap.err != nil {

@@ -17,8 +17,7 @@ import (
 	"github.com/drover-agents/drover/isolation"
 )
 
-// probeSandbox tries everything: what is installed or configured may still be forbidden to this user
-// or in this container.
+// probeSandbox tries everything: what is installed or configured may still be forbidden to this user or in this container.
 func probeSandbox(ctx context.Context) sandboxFacts {
 	f := sandboxFacts{root: os.Geteuid() == 0, userFix: userNamespaceFix(os.ReadFile)}
 	f.install = func(packages string) string { return installWith(packages, f.root) }
@@ -56,8 +55,7 @@ func tryNamespaces(ctx context.Context) error {
 	return err
 }
 
-// tryUserNamespace starts a program that does nothing in a user namespace, without bubblewrap: some
-// systems allow it to bubblewrap only.
+// tryUserNamespace starts an idle program in a user namespace, without bubblewrap: some systems allow it to bubblewrap only.
 func tryUserNamespace(ctx context.Context) error {
 	path, err := exec.LookPath("true")
 	if err != nil {
@@ -92,7 +90,6 @@ func seccompFilter() error {
 	return nil
 }
 
-// landlockVersion asks the kernel for the version of its landlock interface.
 func landlockVersion() (int, error) {
 	version, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION)
 	switch {

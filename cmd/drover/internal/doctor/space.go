@@ -34,7 +34,6 @@ func (m *machine) examineTemp(context.Context) *Check {
 	return m.examineSpace(dir, "export TMPDIR=/a/folder/with/space")
 }
 
-// examineSpace judges the free space of a folder.
 func (m *machine) examineSpace(dir, fix string) *Check {
 	c := &Check{State: stateOK, Path: dir}
 	free, err := m.free(dir)
@@ -58,8 +57,7 @@ func (m *machine) examineSpace(dir, fix string) *Check {
 	return c
 }
 
-// tryToWrite writes a file of some size into dir and removes it: a full disk may still have room for a
-// name.
+// tryToWrite writes a file of some size into dir and removes it: a full disk may still have room for a name.
 func tryToWrite(dir string) error {
 	file, err := os.CreateTemp(dir, "drover-doctor-")
 	if err != nil {

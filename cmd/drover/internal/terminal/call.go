@@ -22,7 +22,6 @@ import (
 // notYet marks an answer that was sent back.
 const notYet = "not yet"
 
-// A call is a tool call that has begun.
 type call struct {
 	id            event.CallID
 	what, subject string
@@ -56,8 +55,7 @@ func (l *lines) begin(e event.Event, p event.ToolCall) []row {
 	return l.parentRows(e)
 }
 
-// toolName is the short name of a tool: one of ours without its server, one of another server with
-// it.
+// toolName is the short name of a tool: one of ours without its server, one of another server with it.
 func toolName(name string) (text string, ours bool) {
 	name = ident.PresentTool(name)
 	n, isMCP := tool.ParseMCPName(name)
@@ -105,7 +103,6 @@ func (l *lines) decided(d event.Decision) {
 	}
 }
 
-// progressed notes how far a call has come, for the status line.
 func (l *lines) progressed(p event.ToolProgress) {
 	c := l.call(p.ID)
 	if c == nil {
@@ -142,7 +139,6 @@ func (l *lines) forget(id event.CallID) {
 	l.order = slices.DeleteFunc(l.order, func(c *call) bool { return c.id == id })
 }
 
-// row is the row of a call that has ended.
 func (c *call) row(p event.ToolResult, output string) row {
 	r := row{deep: c.deep, what: c.what, subject: c.subject, mark: c.mark()}
 	failure := output
@@ -170,8 +166,7 @@ func (c *call) row(p event.ToolResult, output string) row {
 	return r
 }
 
-// outputText is what the caller got, as text: a JSON string itself, the texts of content blocks, else
-// the JSON.
+// outputText is what the caller got, as text: a JSON string itself, the texts of content blocks, else the JSON.
 func outputText(output json.RawMessage) string {
 	var text string
 	if json.Unmarshal(output, &text) == nil {

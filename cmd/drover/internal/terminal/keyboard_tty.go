@@ -17,9 +17,8 @@ import (
 // canLive is true: this system has what the live view needs.
 const canLive = true
 
-// A keyboard is the terminal's input. While the live view is shown nothing typed is echoed, since it
-// would be written into the status line; while a question is open keys are read one by one. Ctrl-C
-// sends its signal all the time.
+// A keyboard is the terminal's input. While the live view is shown nothing typed is echoed, since it would be written into
+// the status line; while a question is open keys are read one by one. Ctrl-C sends its signal all the time.
 type keyboard struct {
 	fd     int
 	before unix.Termios
@@ -41,8 +40,7 @@ func (k *keyboard) silence() {
 	k.set(setTermios, t)
 }
 
-// listen has keys come without Enter, and throws away what was typed before. A read waits for a tenth
-// of a second.
+// listen has keys come without Enter, and throws away what was typed before. A read waits for a tenth of a second.
 func (k *keyboard) listen() {
 	t := k.before
 	t.Lflag &^= unix.ECHO | unix.ICANON
@@ -50,11 +48,9 @@ func (k *keyboard) listen() {
 	k.set(setTermiosFlush, t)
 }
 
-// restore leaves the terminal as it was found.
 func (k *keyboard) restore() { k.set(setTermios, k.before) }
 
-// set changes the mode, unless another process group has the terminal: to touch it from the
-// background stops the program.
+// set changes the mode, unless another process group has the terminal: to touch it from the background stops the program.
 func (k *keyboard) set(request uint, t unix.Termios) {
 	if k.usable && inForeground(k.fd) {
 		_ = unix.IoctlSetTermios(k.fd, request, &t) // a terminal that is gone needs no mode
@@ -69,8 +65,7 @@ func inForeground(fd int) bool {
 
 var errNoTerminal = errors.New("the terminal is gone")
 
-// key is the next key, or zero if none was typed within a tenth of a second. A terminal that has hung
-// up does not wait: then it is an error.
+// key is the next key, or zero if none was typed in a tenth of a second. A terminal that has hung up is an error at once.
 func (k *keyboard) key() (byte, error) {
 	const least = 20 * time.Millisecond
 	for range 5 {

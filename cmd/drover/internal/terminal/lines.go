@@ -20,8 +20,7 @@ import (
 	"github.com/drover-agents/drover/internal/safetext"
 )
 
-// lines makes rows of events, each when its subject is finished, and keeps the current state for the
-// status line. It is used by one goroutine at a time.
+// lines makes rows of events when their subject is finished, and keeps the status. It is for one goroutine at a time.
 type lines struct {
 	opts  Options
 	calls recent.Map[event.CallID, *call]
@@ -34,15 +33,13 @@ type lines struct {
 	latest  time.Duration
 }
 
-// shownCalls is how many calls the view remembers.
 const shownCalls = 4096
 
 func newLines(opts Options) *lines {
 	return &lines{opts: opts, calls: recent.Map[event.CallID, *call]{Size: shownCalls}, tasks: map[string]*task{}}
 }
 
-// since is the time of an event, from the start. An event that comes late, as that of the isolation does, is not
-// before an event that was shown already.
+// since is the time of an event, from the start. A late event, as of the isolation, is not before one already shown.
 func (l *lines) since(e event.Event) time.Duration {
 	at := e.Time.Sub(l.opts.started)
 	if e.Time.IsZero() {
@@ -250,7 +247,6 @@ func (l *lines) why(p event.Done) string {
 	return ""
 }
 
-// writeAnswer writes the answer of a run that has one.
 func (l *lines) writeAnswer(w io.Writer, done event.Done) {
 	if done.Status != event.DoneSuccess {
 		return
@@ -304,7 +300,6 @@ func clock(d time.Duration) string {
 	return fmt.Sprintf("%d:%02d:%02d", s/3600, s/60%60, s%60)
 }
 
-// size writes a number of bytes.
 func size(n int) string {
 	switch {
 	case n < 1000:

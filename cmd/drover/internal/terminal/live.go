@@ -16,12 +16,10 @@ import (
 // redrawEvery is how often the status line may change.
 const redrawEvery = 100 * time.Millisecond
 
-// A live view shows a run on a terminal: finished lines above, and below them one status line that shows
-// the current activity, or asks a question.
+// A live view shows a run on a terminal: finished lines above, and below them a status line with the activity or a question.
 //
-// Between two writes the cursor is at the beginning of the status line. So the line can be
-// cleared, with all rows into which a terminal that became narrower has broken it, by erasing from
-// the cursor on; lines above are never touched.
+// Between two writes the cursor is at the beginning of the status line. So the line can be cleared, with all rows into which
+// a terminal that became narrower has broken it, by erasing from the cursor on; lines above are never touched.
 type live struct {
 	keyboard *keyboard
 	screen   *os.File
@@ -107,8 +105,7 @@ func (v *live) drawLocked(above []string) {
 	_, _ = io.WriteString(v.screen, b.String()) // a lost terminal has no reader for the error
 }
 
-// statusLocked is the status line. It leaves the last column free, where terminals disagree on what
-// the cursor does.
+// statusLocked is the status line. It leaves the last column free, where terminals disagree on what the cursor does.
 func (v *live) statusLocked() string {
 	room := v.layout.width - 1
 	switch {

@@ -53,8 +53,7 @@ type task struct {
 	announced   bool // that it is in the background
 }
 
-// task shows that a task continues in the background, and its end. A task that a call waits for is
-// shown with the call.
+// task shows that a task continues in the background, and its end. A task that a call waits for is shown with the call.
 func (l *lines) task(r row, p claudecode.Task) []row {
 	t := l.tasks[p.ID]
 	if t == nil {
@@ -83,8 +82,7 @@ func (l *lines) task(r row, p claudecode.Task) []row {
 	return []row{r}
 }
 
-// cellRow is the row of an event of a cell or its gateway, if a person needs it. Allowed connections are
-// not shown.
+// cellRow is the row of an event of a cell or its gateway, if a person needs it. Allowed connections are not shown.
 func cellRow(r row, p event.Payload) []row {
 	switch p := p.(type) {
 	case isolation.Protection:
@@ -135,7 +133,6 @@ func restoredText(r workspace.Restored) string {
 	return text
 }
 
-// isolationText describes a level in few words.
 func isolationText(p isolation.Protection) string {
 	words := map[isolation.Level]string{
 		isolation.LevelCell:     "files, processes and network of its own",

@@ -21,9 +21,8 @@ var _ gate.Approver = (*live)(nil)
 
 var errClosed = errors.New("drover: the terminal is closed")
 
-// Approve asks in the status line, one question at a time, and waits for a key. Keys count only after
-// timeToSee, when the choices appear: a key that was typed for something else must not approve an unread
-// question.
+// Approve asks in the status line, one question at a time, and waits for a key. Keys count only after timeToSee, when the
+// choices appear: a key that was typed for something else must not approve an unread question.
 func (v *live) Approve(ctx context.Context, q gate.Question) (gate.Answer, error) {
 	select {
 	case v.turn <- struct{}{}:
@@ -90,7 +89,6 @@ const (
 	escape = 27
 )
 
-// answer reads keys until one of them is an answer.
 func (v *live) answer(ctx context.Context, q gate.Question) (gate.Answer, error) {
 	for {
 		select {
@@ -124,7 +122,6 @@ func (v *live) answer(ctx context.Context, q gate.Question) (gate.Answer, error)
 	}
 }
 
-// explain shows all details of the open question.
 func (v *live) explain() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -146,8 +143,7 @@ const (
 	wideEnough   = 100 // columns; less has no room for a long question and words for the keys
 )
 
-// line is the question in one line. The choices are there in any case once it is open; what is asked
-// about is cut to the room, with a note.
+// line is the question in one line. An open one always has its choices; what is asked about is cut to the room, with a note.
 func (q *question) line(room int) string {
 	what := q.what()
 	keys, left := q.keys(room)

@@ -10,8 +10,7 @@ import (
 	"github.com/drover-agents/drover/cmd/drover/internal/wording"
 )
 
-// A row is a finished line: time, activity, subject and result. Its texts may be hostile; they are made
-// safe when it is laid out.
+// A row is a finished line: time, activity, subject and result. Its texts may be hostile; the layout makes them safe.
 type row struct {
 	at   time.Duration // since the start
 	deep int           // how many subagents it is inside of
@@ -21,8 +20,7 @@ type row struct {
 	rows    int
 	// mark is one word on the outcome, figures count, and took is a duration. They are at the right.
 	mark, figures, took string
-	// because is the reason of a denial or failure. It is at the right if there are no figures
-	// and it has room there, and else below.
+	// because is the reason of a denial or failure: at the right if there are no figures and it has room, and else below.
 	because string
 	tone    tone
 }
@@ -57,7 +55,6 @@ type part struct {
 	tone tone
 }
 
-// A layout lays rows out for a width.
 type layout struct {
 	width  int
 	colour bool
@@ -90,7 +87,6 @@ func (l layout) lines(r row) []string {
 	return append([]string{l.line(append(parts, tail...))}, l.below(below, start)...)
 }
 
-// head is the time and what it is.
 func (l layout) head(r row) []part {
 	what := strings.Repeat("  ", r.deep) + clip(r.what, whatMost)
 	return []part{
@@ -124,8 +120,7 @@ func (l layout) tail(r row) (tail []part, below []string) {
 	return []part{{mark, r.tone}, {figures, toneNone}}, below
 }
 
-// tailAt is the column where a tail begins: the same for all that have room there, and further to the
-// left for longer ones.
+// tailAt is the column where a tail begins: the same for all that have room there, and further to the left for longer ones.
 func (l layout) tailAt(tail []part) int {
 	return l.width - max(tailColumns(l.width), partsWidth(tail))
 }
@@ -149,8 +144,7 @@ func (l layout) text(r row, head []part) []string {
 	return out
 }
 
-// narrow lays out a row for a terminal without room for columns: all in one line, and what came of
-// it below.
+// narrow lays out a row for a terminal without room for columns: all in one line, and what came of it below.
 func (l layout) narrow(r row, head []part) []string {
 	head[1].text = strings.TrimRight(head[1].text, " ") + " "
 	subject := r.subject

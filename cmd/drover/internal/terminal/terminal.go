@@ -25,8 +25,7 @@ import (
 type View interface {
 	// Show is called with each event, in order; the last one is the done event.
 	Show(e event.Event)
-	// Stopping shows that the run is being stopped, and the interrupted calls. It may be called
-	// while Show is.
+	// Stopping shows that the run is being stopped, and the interrupted calls. It may be called while Show is.
 	Stopping()
 	// Close gives the terminal back. Nothing is shown afterwards. It may be called twice.
 	Close()
@@ -86,7 +85,6 @@ func Width(out io.Writer) int {
 // plainWidth is the width of lines that are not written to a terminal.
 const plainWidth = 120
 
-// fileOf is the file of a terminal.
 func fileOf(stream any) (*os.File, bool) {
 	f, ok := stream.(*os.File)
 	return f, ok && term.IsTerminal(int(f.Fd()))

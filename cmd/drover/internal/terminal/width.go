@@ -12,8 +12,7 @@ import (
 	"github.com/drover-agents/drover/internal/safetext"
 )
 
-// emojiStyle asks for the coloured form of a character. It has no ink of its own, and terminals
-// disagree on its width.
+// emojiStyle asks for the coloured form of a character. It has no ink of its own, and terminals disagree on its width.
 const emojiStyle = "\ufe0f"
 
 // safe is the text of a model or a tool as one line that cannot act on the terminal.
@@ -118,9 +117,8 @@ func pad(s string, to int) string {
 	return s + strings.Repeat(" ", max(0, to-columns(s)))
 }
 
-// wrap breaks a text into safe rows at line ends and between words; a word that is longer than a row
-// is broken too. Blank lines are left out. It returns at most so many rows, and how many lines of the
-// text are not among them even in part.
+// wrap breaks a text into safe rows at line ends and between words; a word that is longer than a row is broken too. Blank
+// lines are left out. It returns at most so many rows, and how many lines of the text are not among them even in part.
 func wrap(s string, most, rows int) (out []string, left int) {
 	most = max(most, 2)
 	for line := range strings.Lines(strings.TrimRight(s, " \t\r\n")) {
