@@ -5,10 +5,9 @@ package safelog
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
-
-	"github.com/drover-agents/drover/advice"
 )
 
 // Logger returns a logger whose handler does not panic. It discards if l is nil.
@@ -42,14 +41,24 @@ func (h *handler) Handle(ctx context.Context, record slog.Record) (err error) {
 		}
 	}()
 	record.Attrs(func(a slog.Attr) bool {
-		if err, ok := a.Value.Any().(error); ok && advice.Safe(err) != "" {
+		next := adviceOf(a.Value.Any())
+		if next != "" {
 			record = record.Clone()
-			record.AddAttrs(slog.String("next", advice.Safe(err)))
-			return false
+			record.AddAttrs(slog.String("next", next))
 		}
-		return true
+		return next == ""
 	})
 	return h.next.Handle(ctx, record)
+}
+
+// adviceOf is the advice of an error, whose methods may panic, or "".
+func adviceOf(v any) (next string) {
+	defer func() { _ = recover() }()
+	var adviser interface{ Advice() string } // of package advice, which this one does not import
+	if err, ok := v.(error); ok && errors.As(err, &adviser) {
+		next = adviser.Advice()
+	}
+	return next
 }
 
 // WithAttrs implements slog.Handler. A panic leaves the attributes out.

@@ -5,6 +5,8 @@ package safelog_test
 import (
 	"bytes"
 	"context"
+	"errors"
+	"fmt"
 	"io/fs"
 	"log/slog"
 	"os"
@@ -92,5 +94,35 @@ func TestLogger_EveryPackageThatTakesALoggerUsesIt(t *testing.T) {
 	})
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+type advisedError struct{ next string }
+
+func (advisedError) Error() string { return "the disk is full" }
+
+func (e *advisedError) Advice() string {
+	if e == nil {
+		panic("no error")
+	}
+	return e.next
+}
+
+func TestHandler_AdviceOfAnErrorIsAnAttribute(t *testing.T) {
+	for name, test := range map[string]struct {
+		err  error
+		want string
+	}{
+		"advice":    {fmt.Errorf("saving: %w", &advisedError{"make room"}), `err="saving: the disk is full" next="make room"`},
+		"none":      {errors.New("no"), `err=no`},
+		"it panics": {(*advisedError)(nil), ``},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var b strings.Builder
+			safelog.Logger(slog.New(slog.NewTextHandler(&b, nil))).Error("x", "err", test.err)
+			if got := b.String(); !strings.Contains(got, test.want+"\n") && test.want != "" || !strings.Contains(got, "msg=x") {
+				t.Errorf("got %q, want %q", got, test.want)
+			}
+		})
 	}
 }
