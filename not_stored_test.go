@@ -27,7 +27,7 @@ func (fullDisk) Append(context.Context, transcript.Key, []json.RawMessage) error
 }
 
 // A stopped evaluation whose conversation is not stored has no token, and says why.
-func TestStopped_SaysWhyTheConversationIsNotStored(t *testing.T) {
+func TestStopped_NamesWhyTheConversationIsNotStored(t *testing.T) {
 	memory := transcript.NewMemoryStore()
 	for name, x := range map[string]struct {
 		store transcript.Store

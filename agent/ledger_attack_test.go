@@ -39,7 +39,7 @@ func engineOf(t *testing.T, a gate.Approver) *gate.Engine {
 }
 
 // One approval is one run, whatever else is said under the id: a host remembers what it decided about the id.
-func TestAttack_RunTwiceOnOneApproval(t *testing.T) {
+func TestLedger_OneApprovalIsOneRun(t *testing.T) {
 	for name, again := range map[string]func(l *Ledger){
 		"control": func(*Ledger) {},
 		"a silent hook asked twice": func(l *Ledger) {
@@ -117,8 +117,8 @@ func TestAttack_OppositionOutlivesAnotherRecord(t *testing.T) {
 	}
 }
 
-// S4/T: a denial of the ledger itself (no transaction, bad rewrite) does not keep an allowed own call from running.
-func TestAttack_DeniedByTheLedgerItself(t *testing.T) {
+// A call that the ledger itself has denied, for want of a transaction, does not run.
+func TestLedger_ItsOwnDenialKeepsACallFromRunning(t *testing.T) {
 	p := newPlace(t)
 	host := &countingHost{}
 	p.opts.Host = host
@@ -134,7 +134,7 @@ func TestAttack_DeniedByTheLedgerItself(t *testing.T) {
 }
 
 // A call with an open transaction is not forgotten.
-func TestAttack_EvictedTransactionEnds(t *testing.T) {
+func TestLedger_OpenTransactionIsNotForgotten(t *testing.T) {
 	for _, how := range []string{"end", "close"} {
 		t.Run(how, func(t *testing.T) {
 			p := newPlace(t)
@@ -233,7 +233,7 @@ func TestAttack_LateCloseOfTheLastRun(t *testing.T) {
 }
 
 // A Rewrite that panics denies the call.
-func TestAttack_RewritePanics(t *testing.T) {
+func TestLedger_PanickingRewriteDenies(t *testing.T) {
 	l := NewLedger(&LedgerOptions{Rewrite: func(context.Context, event.ToolCall) (json.RawMessage, error) { panic("x") }})
 	func() {
 		defer func() { _ = recover() }()
@@ -245,7 +245,7 @@ func TestAttack_RewritePanics(t *testing.T) {
 }
 
 // A call is not forgotten while it waits for its turn.
-func TestAttack_EvictedWhileWaiting(t *testing.T) {
+func TestLedger_WaitingCallIsNotForgotten(t *testing.T) {
 	p := newPlace(t)
 	_, hold, err := p.w.Begin(t.Context(), workspace.Call{ID: "h", Tool: "run"})
 	if err != nil {
@@ -266,7 +266,7 @@ func TestAttack_EvictedWhileWaiting(t *testing.T) {
 }
 
 // What is known of one id is bounded.
-func TestAttack_JudgedIsBounded(t *testing.T) {
+func TestLedger_ApprovalsAreBounded(t *testing.T) {
 	l := NewLedger(&LedgerOptions{Host: &countingHost{}})
 	start := time.Now()
 	for i := range 5000 {
@@ -278,7 +278,7 @@ func TestAttack_JudgedIsBounded(t *testing.T) {
 }
 
 // Of a call that is over nothing large stays.
-func TestAttack_ShrinkForgetsTheDecision(t *testing.T) {
+func TestLedger_EndedCallKeepsNoLargeInput(t *testing.T) {
 	l := NewLedger(nil)
 	big := json.RawMessage(`{"x":"` + strings.Repeat("x", 1<<20) + `"}`)
 	c := event.ToolCall{ID: "a", Name: "note", Input: big}

@@ -238,7 +238,7 @@ func TestLedger_NamesakesEndByTheirInput(t *testing.T) {
 }
 
 // A wait for others is no part of the time that somebody has who must answer soon.
-func TestLedger_WhoMustAnswerSoonDoesNotWait(t *testing.T) {
+func TestLedger_UrgentAnswerDoesNotWait(t *testing.T) {
 	p := newPlace(t)
 	p.begins("first", "run", everything)
 	over, cancel := context.WithCancel(t.Context())

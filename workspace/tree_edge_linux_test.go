@@ -88,7 +88,7 @@ func TestCheckpoint_SeesAWriteWithItsTimeSetBack(t *testing.T) {
 }
 
 // A second name outside of the tree is a way to write to a file that its folder does not tell of.
-func TestCheckpoint_SeesAWriteThroughALinkOutside(t *testing.T) {
+func TestCheckpoint_SeesAWriteThroughAHardLinkOutside(t *testing.T) {
 	bothWays(t, func(t *testing.T, opts *TreeOptions) {
 		dir, outside := t.TempDir(), filepath.Join(t.TempDir(), "name")
 		p := filepath.Join(dir, "f")

@@ -22,7 +22,7 @@ func (a *onceApprover) Approve(context.Context, gate.Question) (gate.Answer, err
 }
 
 // A program that speaks in the name of the CLI gets one run for one approval, whatever it has hooks asked in between.
-func TestAttack_OneApprovalManyRuns(t *testing.T) {
+func TestCalls_OneApprovalIsOneRun(t *testing.T) {
 	g, err := gate.New(gate.AskTools("mcp__my_desk__save"), gate.Default(event.Deny))
 	if err != nil {
 		t.Fatal(err)
@@ -46,7 +46,7 @@ func TestAttack_OneApprovalManyRuns(t *testing.T) {
 }
 
 // The same with questions of the CLI, which an engine answers as it did.
-func TestAttack_OneApprovalManyRunsByQuestions(t *testing.T) {
+func TestCalls_OneApprovalIsOneRunByQuestions(t *testing.T) {
 	for _, again := range []bool{false, true} {
 		g, err := gate.New(gate.AskTools("mcp__my_desk__save"), gate.Default(event.Deny))
 		if err != nil {

@@ -160,7 +160,7 @@ func (r recording) outcome(tool string) string {
 }
 
 // An approver that says yes: the question stands in the stream between the call and its result.
-func TestCLAUDE004_WhatIsAskedIsAnsweredByTheApprover(t *testing.T) {
+func TestCLAUDE004_ApproverAnswersTheQuestion(t *testing.T) {
 	cli := claudetest.CLI(t)
 	model := claudetest.NewModel(t, script.Reply(write(cli, "out.txt"), bash("touch ran.txt")), script.Text("Done.")).RequireAllUsed()
 	runner := newRunner(t, cli.Options(model), &agent.RunnerOptions{Approver: gate.ApproverFunc(func(_ context.Context, q gate.Question) (gate.Answer, error) {

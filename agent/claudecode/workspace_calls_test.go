@@ -129,7 +129,7 @@ func (b *boundRun) fails(id string) (read string) {
 
 const command = `{"command":"true"}`
 
-func TestBindWorkspace_WhatACallMayChange(t *testing.T) {
+func TestBindWorkspace_PathsOfEachCall(t *testing.T) {
 	b := newBoundRun(t, workspace.Options{}, claude.Options{})
 	all, file := workspace.Call{}, workspace.Call{Paths: []string{"a.txt"}}
 	for _, c := range []struct {

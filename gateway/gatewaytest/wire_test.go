@@ -307,7 +307,7 @@ func TestWire_RecordAndReplay(t *testing.T) {
 }
 
 // A wire without what is optional works; one without what is required is refused before the run.
-func TestWire_WhatIsRequired(t *testing.T) {
+func TestWire_RequiredFields(t *testing.T) {
 	full := gatewaytest.Wire()
 	bare := gateway.Wire{
 		Name: full.Name, Authorize: full.Authorize, Route: full.Route, ReadRequest: full.ReadRequest,
