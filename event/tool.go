@@ -54,7 +54,7 @@ type ToolResult struct {
 	ID     CallID     `json:"toolUseId"`
 	Name   string     `json:"toolName"`
 	Status ToolStatus `json:"status"`
-	// Output is what the caller got, as JSON. Of a tool of ours it is the model's text as a JSON string, even of JSON.
+	// Output is what the caller got, as JSON. A tool of ours gives the text that the model reads, as a JSON string.
 	Output json.RawMessage `json:"output,omitempty"`
 	// Duration is rounded to milliseconds on the wire; a duration that was not measured is zero.
 	Duration time.Duration `json:"-"`
