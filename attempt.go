@@ -154,7 +154,7 @@ func (e *evaluation) announce(ctx context.Context, failure *EvaluationError, wai
 	next := e.summary.Attempts + 1
 	e.opts.Logger.WarnContext(ctx, "drover: an attempt failed; another one follows", "prompt", e.prompt.Name(), "run", e.run.RunID, "attempt", next, "wait", wait, "error", failure.Message)
 	emit(e.made(event.Error{
-		Code: CodeRetry, Recoverable: true, Cause: failure, Next: failure.Next,
+		Code: CodeRetry, Recoverable: true, Cause: failure,
 		Message: fmt.Sprintf("attempt %d of %d follows in %s: %s", next, e.opts.Retry.filled().MaxAttempts, wait.Round(time.Millisecond), failure.Message),
 	}))
 }

@@ -157,7 +157,7 @@ func (e *evaluation) lastEvents(out *output, failure *EvaluationError) []event.E
 	case out.held != nil:
 		last = append(last, out.release(false))
 	case failure != nil && failure.Summary.Status == event.DoneError:
-		last = append(last, e.made(event.Error{Code: codeEvaluation, Message: failure.Message, Next: failure.Next, Cause: failure}))
+		last = append(last, e.made(event.Error{Code: codeEvaluation, Message: failure.Message, Cause: failure}))
 	}
 	done := event.Done{
 		Status: event.DoneSuccess, Result: e.summary.Text, Output: e.summary.Structured, Usage: e.summary.Usage,

@@ -54,8 +54,11 @@ func rerunAs(t *testing.T, uid uint32, cli, pattern string) {
 	if strings.Contains(pattern, "/") {
 		passed = "    --- PASS: "
 	}
-	if err != nil || !bytes.Contains(out, []byte(passed)) {
-		t.Errorf("as uid %d: %v, and %s passed no test\n%s", uid, err, pattern, out)
+	switch {
+	case err != nil:
+		t.Errorf("as uid %d: %v\n%s", uid, err, out)
+	case !bytes.Contains(out, []byte(passed)):
+		t.Errorf("as uid %d: no test of %s passed\n%s", uid, pattern, out)
 	}
 }
 
