@@ -43,7 +43,7 @@ func TestTerminal_PersonDecides(t *testing.T) {
 	screen.Wait(`Bash wants to run: touch two.txt +\[y\]`)
 	screen.Keys("n")
 	text := strings.Join(screen.Over(exitDenied), "\n")
-	if !strings.Contains(text, "One of two.") || !strings.Contains(text, "The user denied this call of Bash. Do not repeat it.") || !strings.Contains(text, "drover: the agent came to its end, but 1 tool call was denied: Bash (1)") {
+	if !strings.Contains(text, "One of two.") || !strings.Contains(text, "The user denied this call of Bash.\n") || !strings.Contains(text, "drover: the agent came to its end, but 1 tool call was denied: Bash (1)") {
 		t.Errorf("want the answer, and what was denied:\n%s", text)
 	}
 	checkFiles(t, p.cli.Work, "one.txt")
