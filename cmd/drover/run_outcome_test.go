@@ -3,11 +3,13 @@
 package main
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/agent/claudecode/catalogue"
+	"github.com/drover-agents/drover/claude/transcript"
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/gate"
 	"github.com/drover-agents/drover/tool"
@@ -110,6 +112,28 @@ func TestDenials_AdviceNamesPoliciesOfTheGate(t *testing.T) {
 			d := e.Decide(t.Context(), event.ToolCall{ID: "1", Name: "Bash", Input: []byte(`{"command":"ls"}`)})
 			if got := adviceFor(event.Decision{Tool: "Bash", Policy: d.Policy}); got != c.want {
 				t.Errorf("the policy is %q, and the advice %q, want %q", d.Policy, got, c.want)
+			}
+		})
+	}
+}
+
+func TestOutcome_ResumeFailuresNameTheFlag(t *testing.T) {
+	moved := advice.Wrap(fmt.Errorf("%w: conversation u is of this folder or of /b", transcript.ErrNotFound), "move u.jsonl")
+	for name, test := range map[string]struct {
+		resume string
+		err    error
+		want   string
+	}{
+		"in use":           {"u", fmt.Errorf("locking: %w", transcript.ErrInUse), "--resume: the conversation is in use\n  next: wait until the other run has ended"},
+		"not a token":      {"u", transcript.ErrBadKey, "--resume: not a token of a conversation\n  next: move u.jsonl"},
+		"of two folders":   {"u", moved, "--resume: conversation u is of this folder or of /b\n  next: move u.jsonl"},
+		"unknown":          {"u", transcript.ErrNotFound, "--resume: there is no such conversation in this folder\n  next: move u.jsonl"},
+		"without the flag": {"", transcript.ErrNotFound, transcript.ErrNotFound.Error() + "\n  next: move u.jsonl"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := &outcome{options: &runOptions{resume: test.resume}}
+			if got := advice.Text(o.ofResume(failure{err: test.err, text: test.err.Error()}, "move u.jsonl")); got != test.want {
+				t.Errorf("got\n%s\nwant\n%s", got, test.want)
 			}
 		})
 	}
