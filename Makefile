@@ -1,16 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-#   make demo    an agent reviews a bundled project; without a key a script answers (DROVER_DEMO=script: always)
-#   make test    everything that must hold before a change is merged
-#
-# Both set up what they need, once: see "setup". The rest:
-#
-#   make lint    formatting, vet for three systems, linters, modules, the API listing
-#   make fmt     format all Go files
-#   make api     rewrite the API listing after a change that is meant
-#   make bench   the client beside its peers, as one table (make microbench: single packages)
-#   make soak    the tests in their full sizes
-#   make mutate  break each promise on purpose and see its test fail (MUTATE="-run name": some of them)
+# "make" prints the targets with what they do: the comment beside each of them.
 
 GO    ?= go
 TOOLS := $(CURDIR)/.drover/bin
@@ -24,19 +14,22 @@ STATICCHECK := $(TOOLS)/staticcheck-$(STATICCHECK_VERSION)
 # tests that start the CLI take turns across packages by themselves.
 TESTFLAGS ?= -race -timeout=20m
 
-.PHONY: demo test lint fmt api bench microbench soak mutate setup
-.DEFAULT_GOAL := test
+.PHONY: help demo test lint fmt api docs release bench microbench soak mutate picture setup
+.DEFAULT_GOAL := help
 
-demo: setup
+help: ## print this list
+	@awk -F ':[^#]*## ' '/^[a-z]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+
+demo: setup ## have an agent review a bundled project; without a key a script answers (DROVER_DEMO=script: always)
 	@$(GO) run ./cmd/drover demo
 
-test: setup lint
+test: setup lint ## check everything that must hold before a change is merged
 	@$(GO) run ./tools/testsum $(TESTFLAGS) ./...
 
 # Full sizes: DROVER_SOAK=1 is what tests look at (internal/testkit). Then every fuzz target for a
 # while; minimising is kept short, because it stalls on targets that write files.
 FUZZTIME ?= 30s
-soak: setup
+soak: setup ## run the tests in their full sizes, and each fuzz target for a while
 	@DROVER_SOAK=1 $(GO) run ./tools/testsum -race -timeout=4h -count=1 ./...
 	@for pkg in $$($(GO) list ./...); do \
 	  for target in $$($(GO) test -list '^Fuzz' $$pkg | grep '^Fuzz'); do \
@@ -47,23 +40,26 @@ soak: setup
 	done
 
 # One table of Drover beside its peers, workspaces beside cp and git, and evaluations beside the CLI; then what single packages cost.
-bench: setup
+bench: setup ## measure the client beside its peers, as one table
 	@$(GO) run ./bench/cmd/wirebench
 	@$(GO) test -run='^$$' -bench='Beside|InATransaction' -benchtime=10x ./workspace >$(CURDIR)/.drover/bench.log 2>&1 || { cat $(CURDIR)/.drover/bench.log; exit 1; }
 	@$(GO) test -run='^$$' -bench='Evaluate|FreshConversation' -benchtime=9x . ./agent/claudecode >>$(CURDIR)/.drover/bench.log 2>&1 || { cat $(CURDIR)/.drover/bench.log; exit 1; }
 	@grep '^Benchmark' $(CURDIR)/.drover/bench.log
 
-microbench: setup
+microbench: setup ## measure single packages
 	@$(GO) test -run='^$$' -bench=. -benchmem ./...
 
 # Mutations are in tools/mutate/mutations. The checkout is not changed.
-mutate: setup
+mutate: setup ## break each promise on purpose and see its test fail (MUTATE="-run name": some of them)
 	@$(GO) run ./tools/mutate $(MUTATE)
 
-setup:
+picture: setup ## draw the picture of README again, from a run of the demo
+	@$(GO) test ./cmd/drover -run '^TestDemo_Picture$$' -update
+
+setup: ## install the pinned CLI, and bubblewrap, socat and tmux where possible
 	@$(GO) run ./tools/setup
 
-lint: $(GOLANGCI) $(STATICCHECK)
+lint: $(GOLANGCI) $(STATICCHECK) ## check formatting, vet for three systems, linters, modules, the API listing
 	@unformatted="$$(gofmt -l .)"; \
 	  if [ -n "$$unformatted" ]; then echo "not formatted (make fmt): $$unformatted"; exit 1; fi
 	@$(GOLANGCI) fmt --diff ./... >/dev/null || { echo "not formatted as gofumpt does (make fmt)"; exit 1; }
@@ -75,11 +71,17 @@ lint: $(GOLANGCI) $(STATICCHECK)
 	@$(GO) run ./tools/apilist -check
 	@echo "lint      ok"
 
-fmt: $(GOLANGCI)
+fmt: $(GOLANGCI) ## format all Go files
 	@$(GOLANGCI) fmt ./...
 
-api:
+api: ## rewrite the API listing after a change that is meant
 	@$(GO) run ./tools/apilist
+
+docs: ## write the documentation as HTML with a search into dist/docs, links checked
+	@$(GO) run ./tools/site
+
+release: ## build the released files of VERSION into dist/VERSION (VERSION=0.2.0)
+	@$(GO) run ./tools/release '$(VERSION)'
 
 # Built once per version; the version in the file name makes a new pin build anew.
 $(GOLANGCI):

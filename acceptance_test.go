@@ -60,8 +60,8 @@ func turnOf(s drovertest.Step) script.Turn {
 		return script.Structured(object(s.Answer))
 	}
 	var blocks []script.Block
-	if s.Say != "" {
-		blocks = append(blocks, script.TextBlock{Text: s.Say})
+	if s.Text != "" {
+		blocks = append(blocks, script.TextBlock{Text: s.Text})
 	}
 	for _, c := range s.Calls {
 		blocks = append(blocks, script.ToolCall{Name: c.Tool, Input: c.Input})

@@ -297,13 +297,23 @@ func (e *evaluation) rounds(ctx context.Context, text string, emit emitFunc) (*o
 		o, next, err := e.judge(ctx, t)
 		if err == nil && next == "" {
 			e.reach(ctx, StageComplete)
-			next = e.host.verify(ctx, t)
+			if next = e.host.verify(ctx, t, func(f CompletionFailed) { emit(e.made(f)) }); next == "" {
+				o, err = e.completed(o)
+			}
 		}
 		if err != nil || next == "" {
 			return o, err
 		}
 		text = next
 	}
+}
+
+// completed is the outcome if the task is done. An answer whose completion check did not hold is part of the error.
+func (e *evaluation) completed(o *outcome) (*outcome, error) {
+	if found := e.summary.Completion; !found.Done || found.Skipped {
+		return nil, &incompleteError{o.value, e.summary.Rounds, found, errors.Join(e.deadline.Check(), e.tracker.Check())}
+	}
+	return o, nil
 }
 
 // A turn is the agent's work on one message of the user.

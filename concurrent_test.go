@@ -32,7 +32,7 @@ import (
 
 const atOnce = 20
 
-// A worker is one of several evaluations. Its mark is in everything that it reads, says and writes.
+// A worker is one of several evaluations. Its mark is in everything that it reads, answers and writes.
 type worker struct {
 	number  int
 	ctx     context.Context
@@ -53,13 +53,13 @@ func (w *worker) mark() string      { return fmt.Sprintf("worker-%02d-of-many", 
 func (w *worker) isCancelled() bool { return w.number == 7 }
 func (w *worker) fails() bool       { return w.number%5 == 3 }
 
-// tokens are what each answer of the model costs, which nobody else's does.
+// tokens are what each answer of the model costs, different for each worker.
 func (w *worker) tokens() script.Usage { return script.Usage{Input: 1000 + 10*w.number, Output: 1} }
 
 // call is the id of a call.
 func (w *worker) call(what string) string { return what + "_" + w.mark() }
 
-// answer is what the model says to the worker.
+// answer is the turn that the model sends to the worker.
 func (w *worker) answer(r *script.Request) script.Turn {
 	switch {
 	case !r.BringsToolResult(w.call("keep")) && !r.BringsToolResult(w.call("write")):
@@ -75,7 +75,7 @@ func (w *worker) answer(r *script.Request) script.Turn {
 	return script.Reply(use(w.call("answer"), script.StructuredOutputTool, script.Input{"summary": w.mark(), "issues": []string{}})).Metered(w.tokens())
 }
 
-// keeps is a tool that keeps what it is told, in the session and by itself.
+// keeps is a tool that keeps the text that it receives, in the session and by itself.
 func (w *worker) keeps() *tool.Tool {
 	return tool.Must("keep", "Keeps a text.", func(ctx context.Context, in countInput) (string, error) {
 		w.mu.Lock()
@@ -183,7 +183,7 @@ func (w *worker) checkTranscript(t *testing.T, kept, written []drover.Transcript
 	}
 }
 
-// Twenty evaluations at once, on the real CLI and one model, are told apart by what the model reads. Some have
+// Twenty evaluations at once, on the real CLI and one model, are distinguished by what the model reads. Some have
 // an adapter for themselves and some share one, some fail and one is cancelled.
 func TestEvaluate_TwentyAtOnceShareNothing(t *testing.T) {
 	cli := claudetest.CLI(t)
@@ -208,7 +208,7 @@ func TestEvaluate_TwentyAtOnceShareNothing(t *testing.T) {
 				return w.answer(r)
 			}
 		}
-		return script.Fail(400, "nobody asks this")
+		return script.Fail(400, "unexpected request")
 	}).Always())
 	base := cli.Options(model)
 	base.Dir = ""

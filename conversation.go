@@ -29,6 +29,23 @@ func Evaluate[T any](ctx context.Context, a agent.Adapter, p *prompt.Prompt[T], 
 	return run.Response()
 }
 
+// Ask has an agent answer one question about the current folder, and waits for the answer: [Evaluate] with a prompt of one
+// text. The answer is a T, which with string is the text of the agent.
+//
+// The agent reads; a call that changes something is denied. Options replace these defaults: Dir or Workspace the
+// current folder, which a folder of the adapter replaces too, and Permissions the rule that only reading is allowed.
+func Ask[T any](ctx context.Context, a agent.Adapter, question string, opts *Options) (*Response[T], error) {
+	p, err := prompt.FromText[T](question)
+	if err != nil {
+		return nil, notBegun("ask", err)
+	}
+	own, err := opts.forQuestion(a)
+	if err != nil {
+		return nil, notBegun("ask", err)
+	}
+	return Evaluate(ctx, a, p, own)
+}
+
 // Stream is [Evaluate] with the events of the run. The run starts when the events are read.
 func Stream[T any](ctx context.Context, a agent.Adapter, p *prompt.Prompt[T], opts *Options) *Run[T] {
 	c := Converse(a, p, opts)

@@ -45,7 +45,7 @@ func (k *keeper) Open(ctx context.Context, req agent.Request) (agent.Conversatio
 			return nil, err
 		}
 	}
-	return &keptTalk{k, req}, nil
+	return &keptConversation{k, req}, nil
 }
 
 func (k *keeper) Classify(err error) agent.Failure {
@@ -55,25 +55,25 @@ func (k *keeper) Classify(err error) agent.Failure {
 	return agent.Failure{}
 }
 
-type keptTalk struct {
+type keptConversation struct {
 	k   *keeper
 	req agent.Request
 }
 
-func (t *keptTalk) Send(ctx context.Context, text string) iter.Seq2[event.Event, error] {
+func (t *keptConversation) Send(ctx context.Context, text string) iter.Seq2[event.Event, error] {
 	req := t.req
 	req.Prompt = text
 	return t.k.Run(ctx, req)
 }
 
-func (t *keptTalk) WarmUp(context.Context) error {
+func (t *keptConversation) WarmUp(context.Context) error {
 	if t.k.unready == nil {
 		return nil
 	}
 	return t.k.unready()
 }
 
-func (t *keptTalk) Close() error {
+func (t *keptConversation) Close() error {
 	t.k.mu.Lock()
 	defer t.k.mu.Unlock()
 	t.k.closed++
@@ -184,7 +184,7 @@ func TestConversation_FailedTurnKeepsTheResumeToken(t *testing.T) {
 	}
 }
 
-// What is said later is tried again too, from where the conversation was.
+// A later message is retried too, from where the conversation was.
 func TestSend_RetryResumesTheConversation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := &keeper{Adapter: newMoody(tokened("one"), fails(errBusyModel, ""), tokened("two"))}
@@ -202,7 +202,7 @@ func TestSend_RetryResumesTheConversation(t *testing.T) {
 	})
 }
 
-// Sections that are opened by a new beginning are opened by whatever is said.
+// Sections that are opened by a new beginning are opened by every message.
 func TestSend_RestartOpensSections(t *testing.T) {
 	open := calls(call("open", "mcp__drover__"+prompt.OpenSections, `{"section_keys":["more"],"reason":"r"}`))
 	hidden := prompt.Markdown("more", "More", "The moon is blue.").With(notes())
@@ -223,9 +223,9 @@ func TestSend_RestartOpensSections(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	said := a.Requests()[2].Prompt
-	if resp.Expansions != 1 || !strings.Contains(said, "The moon is blue.") || !strings.HasSuffix(said, "\n\nWhich colour?") {
-		t.Errorf("after %d expansions the agent is told %q", resp.Expansions, said)
+	sent := a.Requests()[2].Prompt
+	if resp.Expansions != 1 || !strings.Contains(sent, "The moon is blue.") || !strings.HasSuffix(sent, "\n\nWhich colour?") {
+		t.Errorf("after %d expansions the agent receives %q", resp.Expansions, sent)
 	}
 }
 
@@ -260,7 +260,7 @@ func TestEvaluationError_InnerEvaluationIsTheCause(t *testing.T) {
 	}
 }
 
-// A prompt is said again as the prompt, whatever an earlier failure wanted to be said.
+// The prompt is sent again as the prompt, whichever message an earlier failure asked for.
 func TestBegin_AfterAFailureSendsThePromptAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := newMoody(fails(errBusyModel, "one", uses("Bash")), tokened("two"))
@@ -277,13 +277,13 @@ func TestBegin_AfterAFailureSendsThePromptAgain(t *testing.T) {
 		if _, err := c.Begin(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if said := a.Requests()[1].Prompt; !strings.HasPrefix(said, "## ") {
-			t.Errorf("the agent is told %q, want the prompt", said)
+		if sent := a.Requests()[1].Prompt; !strings.HasPrefix(sent, "## ") {
+			t.Errorf("the agent receives %q, want the prompt", sent)
 		}
 	})
 }
 
-// An agent that does not get ready is not the one that is talked to later.
+// An agent that does not get ready does not receive later messages.
 func TestConversation_AgentThatFailedToStartIsNotReused(t *testing.T) {
 	k := &keeper{Adapter: newMoody(tokened("one")), unready: func() error { return errBadModel }}
 	c := converse(t, k, &drover.Options{Settings: agent.Settings{Dir: t.TempDir()}})
@@ -348,10 +348,10 @@ func TestConversation_ClosedRefusesATurn(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := c.Send(t.Context(), "More."); !errors.Is(err, drover.ErrClosed) {
-		t.Errorf("it can still be said more: %v", err)
+		t.Errorf("it still accepts messages: %v", err)
 	}
 	if c.Interrupt() {
-		t.Error("a closed conversation says that it has a turn under way")
+		t.Error("a closed conversation reports a turn under way")
 	}
 	if _, err := c.Fork(nil); !errors.Is(err, drover.ErrClosed) {
 		t.Errorf("it can be forked, and its folder is gone: %v", err)
@@ -414,9 +414,9 @@ func TestSend_BeforeBeginSendsThePromptFirst(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			a := newMoody(tokened("one"), tokened("two"))
 			c.opts.Dir = t.TempDir()
-			talk := converse(t, a, &c.opts)
+			conv := converse(t, a, &c.opts)
 			for _, text := range []string{"Start with the tests.", "And now the rest."} {
-				if _, err := talk.Send(t.Context(), text); err != nil {
+				if _, err := conv.Send(t.Context(), text); err != nil {
 					t.Fatal(err)
 				}
 			}

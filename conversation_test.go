@@ -57,7 +57,7 @@ func TestConversation_OutlivesItsAgent(t *testing.T) {
 		t.Fatal(err)
 	}
 	if string(resp.Output) != "It was blue." || !model.LastRequest().SawText("The marker is blue.") {
-		t.Errorf("the answer is %q, and the new agent does not know what was said", resp.Output)
+		t.Errorf("the answer is %q, and the new agent does not know the earlier messages", resp.Output)
 	}
 }
 
@@ -79,8 +79,8 @@ func (s *awaitedStore) Append(ctx context.Context, key transcript.Key, entries [
 	return err
 }
 
-// A fork is a snapshot: what the conversation that it comes from says later, also before the fork says anything, is
-// not in it. One that is made while a turn is under way does not have that turn.
+// A fork is a snapshot: later messages of its parent are not in it, also those before the fork's first message. A
+// fork that is made while a turn is under way does not have that turn.
 func TestFork_LaterMessagesOfTheParentAreNotHeard(t *testing.T) {
 	cli := claudetest.CLI(t)
 	store := &awaitedStore{MemoryStore: transcript.NewMemoryStore(), text: "marker is red", stored: make(chan struct{})}
@@ -106,8 +106,8 @@ func TestFork_LaterMessagesOfTheParentAreNotHeard(t *testing.T) {
 		forks = append(forks, f)
 	}
 	fork()
-	said := c.Stream(t.Context(), "The marker is red from now on.")
-	for e, err := range said.Events() {
+	turn := c.Stream(t.Context(), "The marker is red from now on.")
+	for e, err := range turn.Events() {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -120,7 +120,7 @@ func TestFork_LaterMessagesOfTheParentAreNotHeard(t *testing.T) {
 			fork()
 		}
 	}
-	if _, err := said.Response(); err != nil {
+	if _, err := turn.Response(); err != nil {
 		t.Fatal(err)
 	}
 	if len(forks) != 2 {
@@ -132,10 +132,10 @@ func TestFork_LaterMessagesOfTheParentAreNotHeard(t *testing.T) {
 		}
 		asked := model.LastRequest()
 		if !asked.SawText("The marker is blue.") {
-			t.Error("the fork does not know what was said before it")
+			t.Error("the fork does not know the messages before it")
 		}
 		if strings.Contains(string(asked.Body), "marker is red") {
-			t.Error("the fork has heard what was said after it")
+			t.Error("the fork has received the messages after it")
 		}
 		if f.ResumeToken() == c.ResumeToken() {
 			t.Error("the fork goes on in the conversation that it comes from")

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/drover-agents/drover/advice"
@@ -55,6 +56,19 @@ type EvaluationError struct {
 	Retry RetryAdvice
 	// Summary is what became of the evaluation, with its usage and cost.
 	Summary Summary
+
+	answer any // of the prompt's type, if the completion check did not hold
+}
+
+// IncompleteResponse returns the response that is inside an error of the kind [agent.FailureIncomplete]: the agent has
+// answered, and the completion check did not hold. It reports false for any other error, and for another type than the prompt's.
+func IncompleteResponse[T any](err error) (*Response[T], bool) {
+	failure, ok := errors.AsType[*EvaluationError](err)
+	if !ok || failure.Kind != agent.FailureIncomplete {
+		return nil, false
+	}
+	answer, ok := failure.answer.(T)
+	return &Response[T]{Output: answer, Summary: failure.Summary}, ok
 }
 
 func (e *EvaluationError) Error() string {
@@ -135,6 +149,9 @@ func (e *evaluation) failed(err error) *EvaluationError {
 	if kind, ok := throttles[f.Kind]; ok {
 		failure.Err = &ThrottleError{Kind: kind, RetryAfter: failure.Retry.After, Attempts: max(1, e.summary.Attempts), RetrySafe: failure.Retry.Safe, Err: err}
 	}
+	if unfinished, ok := errors.AsType[*incompleteError](err); ok {
+		failure.answer = unfinished.value
+	}
 	if e.summary.Cleanup != nil {
 		failure.Err = errors.Join(failure.Err, e.summary.Cleanup)
 	}
@@ -143,12 +160,18 @@ func (e *evaluation) failed(err error) *EvaluationError {
 
 // refused is the error of what could not even begin. It touches nothing that another turn is using.
 func (e *evaluation) refused(err error) *EvaluationError {
-	failure := &EvaluationError{Prompt: e.prompt.Name(), Phase: PhaseRequest, Stage: StagePrepare, Kind: agent.FailureRequest, Err: err, Retry: RetryAdvice{Safe: true}}
-	failure.Message, failure.Next = err.Error(), advice.Of(err)
+	failure := notBegun(e.prompt.Name(), err)
 	if errors.Is(err, agent.ErrBusy) { // which names a runner, and the caller has none
 		failure.Message, failure.Next = "the conversation has a turn under way", "wait until that is over, interrupt it, or fork the conversation"
 	}
 	return failure
+}
+
+func notBegun(prompt string, err error) *EvaluationError {
+	return &EvaluationError{
+		Prompt: prompt, Phase: PhaseRequest, Stage: StagePrepare, Kind: agent.FailureRequest,
+		Message: err.Error(), Next: advice.Of(err), Err: err, Retry: RetryAdvice{Safe: true},
+	}
 }
 
 // nextStep is the advice for kinds of failures whose errors have none.
@@ -169,6 +192,7 @@ var nextStep = map[agent.FailureKind]string{
 	agent.FailureRefusal:        "change what the prompt asks for; the model refuses to do it",
 	agent.FailureTooLarge:       "show the agent less at a time, or begin a new conversation",
 	agent.FailureExecution:      "see Payload and the transcript for what went before",
+	agent.FailureIncomplete:     "see what is missing, then raise MaxRounds or the limits, or correct the check; IncompleteResponse has the answer",
 	agent.FailureMaxTurns:       "raise Options.MaxTurns, or ask for less",
 	agent.FailureMaxBudget:      "raise the budget, or ask for less",
 	agent.FailureNoOutput:       "describe the fields of the output type, or make it easier to fill",
@@ -176,7 +200,9 @@ var nextStep = map[agent.FailureKind]string{
 }
 
 func (e *evaluation) classify(err error) agent.Failure {
-	switch {
+	switch _, unfinished := errors.AsType[*incompleteError](err); {
+	case unfinished:
+		return agent.Failure{Kind: agent.FailureIncomplete}
 	case errors.Is(err, errNoOutput), errors.Is(err, prompt.ErrOutput):
 		return agent.Failure{Kind: agent.FailureNoOutput}
 	case errors.Is(err, guard.ErrBudgetExhausted):
@@ -337,6 +363,24 @@ func because(ctx context.Context, err error) error {
 	}
 	return err
 }
+
+// An incompleteError is why the answer of an agent does not count: the completion check did not hold.
+type incompleteError struct {
+	value  any
+	rounds int
+	found  guard.Completion
+	spent  error // the limits because of which the check was skipped
+}
+
+func (e *incompleteError) Error() string {
+	if e.found.Skipped {
+		return "the completion check was skipped, because the limits are spent"
+	}
+	why := strings.TrimSpace(strings.NewReplacer("<blocker>", "", "</blocker>", "").Replace(e.found.Feedback))
+	return fmt.Sprintf("the completion check does not hold (rounds: %d): %s", e.rounds, why)
+}
+
+func (e *incompleteError) Unwrap() error { return e.spent }
 
 // A stopError is the reason why something ended, and the error with which it did.
 type stopError struct{ cause, err error }

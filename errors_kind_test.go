@@ -25,7 +25,7 @@ func TestEvaluationError_AlwaysHasAKind(t *testing.T) {
 		host := isolation.Host{Environ: func() []string { return environ }, Home: t.TempDir()}
 		return claudecode.New(&claude.Options{CLIPath: cli.Path}).In(&isolation.Isolation{Host: host})
 	}
-	nobody := on()
+	unauthenticated := on()
 	// Whether this program can use Bedrock or not, nothing pays for it.
 	bedrock := on("CLAUDE_CODE_USE_BEDROCK=1", "AWS_REGION=eu-west-1", "AWS_EC2_METADATA_DISABLED=true")
 	unstarted := &keeper{Adapter: agenttest.New(), refuses: func(context.Context, int) error { return errors.New("the moon is full") }}
@@ -39,9 +39,9 @@ func TestEvaluationError_AlwaysHasAKind(t *testing.T) {
 		options drover.Options
 		kind    agent.FailureKind
 	}{
-		"no value for a placeholder": {nobody, unbound, drover.Options{Settings: agent.Settings{Dir: cli.Work}}, agent.FailureRequest},
-		"no such folder":             {nobody, newPrompt[string](t), drover.Options{Settings: agent.Settings{Dir: filepath.Join(cli.Work, "none")}}, agent.FailureRequest},
-		"no credentials":             {nobody, newPrompt[string](t), drover.Options{Settings: agent.Settings{Dir: cli.Work}}, agent.FailureAuthentication},
+		"no value for a placeholder": {unauthenticated, unbound, drover.Options{Settings: agent.Settings{Dir: cli.Work}}, agent.FailureRequest},
+		"no such folder":             {unauthenticated, newPrompt[string](t), drover.Options{Settings: agent.Settings{Dir: filepath.Join(cli.Work, "none")}}, agent.FailureRequest},
+		"no credentials":             {unauthenticated, newPrompt[string](t), drover.Options{Settings: agent.Settings{Dir: cli.Work}}, agent.FailureAuthentication},
 		"no credentials of AWS":      {bedrock, newPrompt[string](t), drover.Options{Settings: agent.Settings{Dir: cli.Work}}, agent.FailureAuthentication},
 		"an agent that cannot start": {unstarted, newPrompt[string](t), drover.Options{Settings: agent.Settings{Dir: cli.Work}}, agent.FailureRequest},
 	} {

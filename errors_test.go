@@ -161,7 +161,7 @@ func TestEvaluationError_KindOfEachCLIFailure(t *testing.T) {
 			drover.Options{},
 			failing{phase: drover.PhaseRequest, kind: agent.FailureStart, throttle: drover.ThrottleTimeout, retry: later, says: []string{"no answer to initialize"}},
 		},
-		"it says what is not JSON": {
+		"it writes what is not JSON": {
 			func(s *claudetest.ScriptSession) {
 				s.Initialize("")
 				s.Await("user")
@@ -171,7 +171,7 @@ func TestEvaluationError_KindOfEachCLIFailure(t *testing.T) {
 			drover.Options{},
 			failing{phase: drover.PhaseResponse, kind: agent.FailureProtocol, retry: hopeless, says: []string{"Failed to parse SDK response: "}, is: []error{claude.ErrNoAnswer}},
 		},
-		"it says what is not JSON and rests": {
+		"it writes what is not JSON and rests": {
 			func(s *claudetest.ScriptSession) {
 				s.Initialize("")
 				s.Await("user")
@@ -183,7 +183,7 @@ func TestEvaluationError_KindOfEachCLIFailure(t *testing.T) {
 			drover.Options{},
 			failing{phase: drover.PhaseResponse, kind: agent.FailureProtocol, retry: hopeless, says: []string{"Failed to parse SDK response: "}, is: []error{claude.ErrNoAnswer}},
 		},
-		"an old one says what is not JSON": {
+		"an old one writes what is not JSON": {
 			func(s *claudetest.ScriptSession) {
 				s.Initialize("")
 				s.Await("user")
@@ -205,7 +205,7 @@ func TestEvaluationError_KindOfEachCLIFailure(t *testing.T) {
 			drover.Options{},
 			failing{phase: drover.PhaseResponse, kind: agent.FailureProtocol, retry: hopeless, says: []string{"Failed to parse SDK response: "}, is: []error{claude.ErrNoAnswer}},
 		},
-		"it says too much": {
+		"it writes too much": {
 			func(s *claudetest.ScriptSession) {
 				s.Initialize("")
 				s.Await("user")
@@ -221,7 +221,7 @@ func TestEvaluationError_KindOfEachCLIFailure(t *testing.T) {
 			failing{phase: drover.PhaseRequest, kind: agent.FailureRequest, retry: hopeless, is: []error{claude.ErrStartup}, payload: map[string]any{"startup_failure_reason": "bypass_root"}},
 		},
 		"no result": {
-			func(s *claudetest.ScriptSession) { s.Initialize(""); s.Await("user"); s.Say("Hm."); endOfTask(s) },
+			func(s *claudetest.ScriptSession) { s.Initialize(""); s.Await("user"); s.SendText("Hm."); endOfTask(s) },
 			drover.Options{},
 			failing{phase: drover.PhaseResponse, kind: agent.FailureNoResult, retry: later, is: []error{claude.ErrNoAnswer}, says: []string{"No result message received from SDK"}},
 		},
@@ -303,7 +303,7 @@ func TestEvaluationError_CLIThatCannotStartNamesTheFix(t *testing.T) {
 	failing{phase: drover.PhaseRequest, kind: agent.FailureUnavailable, retry: hopeless, is: []error{agent.ErrUnavailable}, says: []string{"too old", "npm install it"}}.check(t, err)
 }
 
-// impatient passes on at once what an upstream says that has too much to do.
+// impatient passes on at once the answers of an overloaded upstream.
 var impatient = gateway.New(&gateway.Options{MaxWait: time.Millisecond})
 
 // realCLI is the real CLI, which does not repeat requests.
@@ -315,7 +315,7 @@ func realCLI(t *testing.T, cli *claudetest.RealCLI, model *claudetest.Model) *cl
 	return claudecode.New(opts).In(&isolation.Isolation{Gateway: impatient})
 }
 
-// The real CLI tells these errors in the same way. Each is a turn of one conversation, which goes on.
+// The real CLI reports these errors in the same way. Each is a turn of one conversation, which goes on.
 func TestEvaluationError_KindOfEachModelFailure(t *testing.T) {
 	cases := []struct {
 		name string

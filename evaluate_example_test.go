@@ -59,8 +59,8 @@ func reviewFolder(ctx context.Context, out io.Writer, folder string, opts *claud
 	return nil
 }
 
-// What the front page shows, on the real CLI.
-func TestREADME_FirstExampleRuns(t *testing.T) {
+// The evaluation of the front page, on the real CLI.
+func TestREADME_EvaluationRuns(t *testing.T) {
 	cli := claudetest.CLI(t)
 	folder := t.TempDir()
 	if err := os.WriteFile(filepath.Join(folder, "main.go"), []byte("package main\n"), 0o644); err != nil {

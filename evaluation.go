@@ -198,7 +198,7 @@ func (e *evaluation) stop(why error) bool {
 
 var errLeft = errors.New("drover: the reader of the events has left")
 
-// ErrClosed is why nothing more can be said in a conversation.
+// ErrClosed is why a conversation takes no more messages.
 var ErrClosed = advice.Wrap(errors.New("drover: the conversation is closed"), "begin another one, or resume this one with its token")
 
 // prepare makes everything that holds for the whole evaluation. The returned function ends the limits.
@@ -245,8 +245,11 @@ func (e *evaluation) limits() error {
 func (e *evaluation) sharedTracker() *guard.Tracker {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.tracker = cmp.Or(e.tracker, e.opts.Tracker)
-	if e.tracker == nil && e.opts.Budget != nil {
+	switch { // a turn reads the tracker while a fork asks for it: once set it is not written again
+	case e.tracker != nil:
+	case e.opts.Tracker != nil:
+		e.tracker = e.opts.Tracker
+	case e.opts.Budget != nil:
 		e.tracker = guard.NewTracker(*e.opts.Budget)
 	}
 	return e.tracker
@@ -321,7 +324,7 @@ func (e *evaluation) engage(ctx context.Context, r agent.Request) (err error) {
 			return err
 		}
 		e.setConversation(conversation)
-		adapter = agent.Talk(adapter, conversation)
+		adapter = agent.ConversationAdapter(adapter, conversation)
 	}
 	e.asked = r
 	if e.runner, err = agent.NewRunner(adapter, o); err != nil {
@@ -504,24 +507,24 @@ var ownWorkspaces sync.Map
 // chosenWorkspace is the workspace of the options, of the prompt's sections, or of the session, in this order. The
 // text of the prompt describes its own workspace, so no other can be used.
 func (e *evaluation) chosenWorkspace() (*workspace.Workspace, error) {
-	told, err := e.prompt.Workspace(&prompt.RenderOptions{Session: e.opts.Session})
+	described, err := e.prompt.Workspace(&prompt.RenderOptions{Session: e.opts.Session})
 	if err != nil {
 		return nil, err
 	}
-	if told == nil && e.opts.Workspace == nil {
+	if described == nil && e.opts.Workspace == nil {
 		w, ok := workspace.OfSession(e.opts.Session)
 		if _, own := ownWorkspaces.Load(w); !ok || own {
 			return nil, nil
 		}
 		return w, nil
 	}
-	if told == nil {
+	if described == nil {
 		return stillOpen(e.opts.Workspace, "Options.Workspace")
 	}
-	w, ok := told.(*workspace.Workspace)
+	w, ok := described.(*workspace.Workspace)
 	switch {
 	case !ok:
-		return nil, advice.Wrap(fmt.Errorf("the prompt is about the workspace %s, which is a %T", told.Root(), told),
+		return nil, advice.Wrap(fmt.Errorf("the prompt is about the workspace %s, which is a %T", described.Root(), described),
 			"open it with package workspace")
 	case e.opts.Workspace != nil && e.opts.Workspace != w:
 		return nil, advice.Wrap(fmt.Errorf("the prompt is about the workspace %s, and Options.Workspace is %s", w.Root(), e.opts.Workspace.Root()),

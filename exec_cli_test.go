@@ -36,14 +36,14 @@ func TestCompletionCommand_RunsInASecondCell(t *testing.T) {
 	if !resp.Completion.Done || resp.Output.Summary != "Done." {
 		t.Errorf("got %+v, %+v", resp.Completion, resp.Output)
 	}
-	var told, found bool
+	var notified, found bool
 	for _, r := range model.Requests() {
-		told = told || strings.Contains(string(r.Body), "You are not done") && strings.Contains(string(r.Body), "exit code 1")
+		notified = notified || strings.Contains(string(r.Body), "You are not done") && strings.Contains(string(r.Body), "exit code 1")
 		if text, _, ok := r.ToolResult("Bash"); ok {
 			found = found || strings.TrimSpace(text) != "" && strings.TrimSpace(text) != "0" && !strings.Contains(text, "No such file")
 		}
 	}
-	if !told || !found {
-		t.Errorf("the agent was told: %v, and found what the check wrote, not as root: %v", told, found)
+	if !notified || !found {
+		t.Errorf("the agent was notified: %v, and found what the check wrote, not as root: %v", notified, found)
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/drover-agents/drover/prompt"
 )
 
-// An executor is an adapter that says which command it was asked to run, and where.
+// An executor is an adapter that reports which command it was asked to run, and where.
 type executor struct{ agent.Adapter }
 
 func (executor) Exec(_ context.Context, req agent.Request, argv []string) (guard.Executed, error) {
@@ -31,7 +31,7 @@ func TestCompletionCommand_Executor(t *testing.T) {
 	}{
 		{"the caller's function", executor{}, own, "the caller's own"},
 		{"the adapter, where the agent works", executor{}, nil, "/work: make check"},
-		{"nobody", struct{ agent.Adapter }{}, nil, ""},
+		{"no executor", struct{ agent.Adapter }{}, nil, ""},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -42,7 +42,7 @@ func TestCompletionCommand_Executor(t *testing.T) {
 			run := (&host{evaluation: newEvaluation(c.adapter, p, parser(p), &Options{Exec: c.exec, Settings: agent.Settings{Dir: "/work"}})}).exec()
 			if run == nil {
 				if c.want != "" {
-					t.Error("nobody runs it")
+					t.Error("no executor runs it")
 				}
 				return
 			}

@@ -132,7 +132,12 @@ func (h *host) opened(ctx context.Context, o prompt.Opened) error {
 }
 
 func (h *host) bind(r *agent.Request) (err error) {
-	if h.engine, err = h.newEngine(); err != nil {
+	known := h.opts.KnownNames(h.adapter.Catalogue(), h.registry)
+	known.Also = slices.Concat(known.Also, h.live.ToolNames())
+	if err := h.opts.CheckNames(known); err != nil {
+		return err
+	}
+	if h.engine, err = h.newEngine(known); err != nil {
 		return err
 	}
 	h.registry.DecideBy(h.engine)
@@ -142,7 +147,7 @@ func (h *host) bind(r *agent.Request) (err error) {
 	}
 	r.Host = &gatekeeper{h.engine, h}
 	r.Hooks, r.Ledger = h.hooks(), h.calls
-	r.Tools = h.listedTools()
+	r.Tools, r.UnknownTools = h.listedTools(), known.Also
 	if r.Trackers != nil {
 		r.Trackers = append(r.Trackers, h.probe)
 	}
@@ -229,17 +234,20 @@ type gatekeeper struct {
 	h *host
 }
 
-// TellTo implements [agent.Teller].
-func (g *gatekeeper) TellTo(stream func(event.Event)) {
+// EmitTo implements [agent.Emitter].
+func (g *gatekeeper) EmitTo(stream func(event.Event)) {
 	g.h.lock.Lock()
 	defer g.h.lock.Unlock()
 	g.h.stream = stream
 }
 
 // newEngine makes the engine that decides every call: the agent's hooks and our own registry ask it.
-func (h *host) newEngine() (*gate.Engine, error) {
+func (h *host) newEngine(known tool.KnownNames) (*gate.Engine, error) {
 	g, err := gate.New(h.policies()...)
 	if err != nil {
+		return nil, err
+	}
+	if err := g.CheckNames(known); err != nil {
 		return nil, err
 	}
 	return gate.NewEngine(g, &gate.EngineOptions{
@@ -462,7 +470,7 @@ const (
 
 // answering sends the agent back that wants to answer and is not done.
 func (h *host) answering(ctx context.Context, a agent.Answer) (string, error) {
-	return h.unfinished(ctx, a.Output, stopAnswer)
+	return h.unfinished(ctx, a.Output, stopAnswer, h.reportCheck(ctx))
 }
 
 // stopping does the same where it wants to stop without an answer. Once an answer was accepted that has been asked.
@@ -470,12 +478,17 @@ func (h *host) stopping(ctx context.Context, s agent.Stop) (string, error) {
 	if s.Answered {
 		return "", nil
 	}
-	return h.unfinished(ctx, nil, stopEnd)
+	return h.unfinished(ctx, nil, stopEnd, h.reportCheck(ctx))
+}
+
+// reportCheck reports failed checks while the agent works.
+func (h *host) reportCheck(ctx context.Context) func(CompletionFailed) {
+	return func(f CompletionFailed) { h.happened(ctx, "", f) }
 }
 
 // unfinished is the feedback to the agent if the task is not done and it may still be sent back, or "".
-// After a checker that fails, the task counts as not done.
-func (h *host) unfinished(ctx context.Context, output json.RawMessage, reason string) (string, error) {
+// After a checker that fails, the task counts as not done. A check that has failed is given to report.
+func (h *host) unfinished(ctx context.Context, output json.RawMessage, reason string, report func(CompletionFailed)) (string, error) {
 	found, err := guard.CheckCompletion(ctx, h.opts.Completion, guard.Attempt{
 		Session: h.opts.Session, Output: h.unwrapped(output), StopReason: reason, Files: h.files(), Exec: h.exec(),
 	}, h.deadline, h.tracker)
@@ -484,20 +497,33 @@ func (h *host) unfinished(ctx context.Context, output json.RawMessage, reason st
 		h.count(Stats{HookErrors: 1})
 		h.opts.Logger.WarnContext(ctx, "the completion check failed; the task counts as not done", "error", err)
 	}
-	h.lock.Lock()
-	defer h.lock.Unlock()
-	h.check.last, h.check.fresh = found, true
-	if found.Done || h.check.rounds >= h.opts.MaxRounds {
+	round, sentBack := h.checked(found)
+	if found.Done {
 		return "", nil
 	}
-	h.check.rounds++
-	h.check.fresh = false // what it does next is not known yet
+	report(CompletionFailed{Round: round, SentBack: sentBack, Feedback: found.Feedback})
+	if !sentBack {
+		return "", nil
+	}
 	return found.Feedback, nil
+}
+
+// checked notes the result of a check. It returns the number of the round, and whether the agent is sent back.
+func (h *host) checked(found guard.Completion) (round int, sentBack bool) {
+	h.lock.Lock()
+	defer h.lock.Unlock()
+	h.check.last = found
+	round, sentBack = h.check.rounds+1, !found.Done && h.check.rounds < h.opts.MaxRounds
+	if sentBack {
+		h.check.rounds++
+	}
+	h.check.fresh = !sentBack // what it does next is not known yet
+	return round, sentBack
 }
 
 // verify asks about an agent that has stopped without being asked, or although it was sent back: agents
 // bound how often they can be. It returns the next message to the agent, or "".
-func (h *host) verify(ctx context.Context, t *turn) string {
+func (h *host) verify(ctx context.Context, t *turn, report func(CompletionFailed)) string {
 	h.lock.Lock()
 	known := h.check.fresh
 	h.lock.Unlock()
@@ -508,7 +534,7 @@ func (h *host) verify(ctx context.Context, t *turn) string {
 	if t.Output != nil {
 		reason = stopAnswer
 	}
-	next, _ := h.unfinished(ctx, t.Output, reason) // which never fails
+	next, _ := h.unfinished(ctx, t.Output, reason, report) // which never fails
 	h.lock.Lock()
 	defer h.lock.Unlock()
 	h.reportLocked()
@@ -608,7 +634,7 @@ func (h *host) saw(ctx context.Context, ev event.Event) {
 	switch what := ev.Payload.(type) {
 	case event.ToolCall:
 		what.AgentID = cmp.Or(what.AgentID, ev.AgentID)
-		h.calls.Told(what)
+		h.calls.MarkRead(what)
 		h.past.open = append(h.past.open, openCall{what.ID, h.readOnly(what)})
 	case event.ToolResult:
 		h.past.ended(what)

@@ -35,8 +35,8 @@ func call(id, name, input string) event.ToolCall {
 	return event.ToolCall{ID: event.CallID(id), Name: name, Input: json.RawMessage(input)}
 }
 
-// makes is a call of a tool of the agent's own: rewritten, decided, made, told. A failure is what the tool
-// says when it fails.
+// makes is a call of a tool of the agent's own: rewritten, decided, made, reported. A failure is the
+// text of a tool that fails.
 func makes(c event.ToolCall, output, failure string) agenttest.Step {
 	return func(r *agenttest.Run) {
 		ask(r, c, func(c event.ToolCall) {
@@ -66,7 +66,7 @@ func calls(c event.ToolCall) agenttest.Step {
 	}
 }
 
-// ask tells of a call, has it rewritten and decided, and makes it if it is allowed.
+// ask reports a call, has it rewritten and decided, and makes it if it is allowed.
 func ask(r *agenttest.Run, c event.ToolCall, run func(event.ToolCall)) {
 	r.Yield(event.Event{Payload: c, AgentID: c.AgentID}, nil)
 	if rewrite := r.Request.Hooks.Rewrite; rewrite != nil {
@@ -83,7 +83,7 @@ func ask(r *agenttest.Run, c event.ToolCall, run func(event.ToolCall)) {
 	run(c)
 }
 
-// notes is a tool that notes what it is told, and ends as it is told.
+// notes is a tool that notes the text of its input, and ends as its input asks.
 func notes() *tool.Tool {
 	return tool.Must("note", "Notes something.", func(ctx context.Context, in struct {
 		Text string `json:"text"`

@@ -36,8 +36,8 @@ func use(id, name string, input script.Input) script.ToolCall {
 	return script.ToolCall{ID: id, Name: name, Input: input}
 }
 
-// A service that numbers the calls of each answer from the beginning: each call is told and recorded as what became of
-// it, and not as what became of the one before.
+// A service that numbers the calls of each answer from the beginning: each call is reported and recorded with its
+// own outcome, not with the outcome of the call before.
 func TestCalls_IDsThatAServiceUsesAgain(t *testing.T) {
 	cli := claudetest.CLI(t)
 	model := claudetest.NewModel(t,
@@ -55,25 +55,25 @@ func TestCalls_IDsThatAServiceUsesAgain(t *testing.T) {
 	if _, err := drover.Evaluate(t.Context(), claudecode.New(cli.Options(model)), reviewPrompt(t), &drover.Options{Session: s}); err != nil {
 		t.Fatal(err)
 	}
-	var got, told []string
+	var got, emitted []string
 	for c := range session.Query[session.ToolInvoked](s).All() {
 		got = append(got, c.Name+" "+string(c.Status))
 	}
 	for e := range s.Events() {
 		if r, ok := e.Payload.(event.ToolResult); ok {
-			told = append(told, strings.TrimPrefix(r.Name, "mcp__drover__")+" "+string(r.Status))
+			emitted = append(emitted, strings.TrimPrefix(r.Name, "mcp__drover__")+" "+string(r.Status))
 		}
 	}
 	want := []string{"Read denied", "Bash success", "Bash success", "note success", "note success", "StructuredOutput success"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("recorded (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff(want, told); diff != "" {
-		t.Errorf("told (-want +got):\n%s", diff)
+	if diff := cmp.Diff(want, emitted); diff != "" {
+		t.Errorf("emitted (-want +got):\n%s", diff)
 	}
 }
 
-// The ids say what becomes of the calls. All of them are told once, with what they were.
+// The ids say what becomes of the calls. Each call is reported once, with its data.
 func TestRealCLI_EachCallIsRecordedOnce(t *testing.T) {
 	for version, cli := range clis {
 		t.Run(version, func(t *testing.T) {
@@ -203,7 +203,7 @@ func TestRealCLI_PathsAreRewrittenIntoTheWorkspace(t *testing.T) {
 		t.Errorf("%d files are known to be modified", files.Len())
 	}
 	if !model.SawText("[Context] Working directory: " + root) {
-		t.Error("the model was not told where it works")
+		t.Error("the model did not receive its working directory")
 	}
 }
 
@@ -318,7 +318,7 @@ func TestRealCLI_CallsOfSubagentsAreDistinguished(t *testing.T) {
 	}
 }
 
-// A mode that the adapter was given is not set aside by a gate that has nothing to say. Tools of the prompt
+// A mode that the adapter was given is not set aside by a gate that decides nothing. Tools of the prompt
 // are not the mode's to forbid.
 func TestRealCLI_PermissionModeIsEnforced(t *testing.T) {
 	cli := claudetest.CLI(t)
@@ -355,7 +355,7 @@ func TestRealCLI_PermissionModeIsEnforced(t *testing.T) {
 	}
 }
 
-// The gateway counts, and nobody else.
+// Only the gateway counts.
 func TestRealCLI_UsageIsCountedOnce(t *testing.T) {
 	cli := claudetest.CLI(t)
 	model := claudetest.NewModel(t, script.Structured(fine).Metered(script.Usage{Input: 1000, Output: 10}))

@@ -4,6 +4,7 @@ package drover_test
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -11,8 +12,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/drover-agents/drover"
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/agent"
 	"github.com/drover-agents/drover/agent/agenttest"
+	"github.com/drover-agents/drover/agent/claudecode/catalogue"
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/gate"
 	"github.com/drover-agents/drover/guard"
@@ -22,7 +25,7 @@ import (
 	"github.com/drover-agents/drover/workspace"
 )
 
-// decides asks the host about a call and keeps what it says.
+// decides asks the host about a call and keeps its decision.
 func decides(c event.ToolCall, got *event.Decision) agenttest.Step {
 	return func(r *agenttest.Run) { *got = r.Request.Host.Decide(r.Context, c) }
 }
@@ -53,7 +56,7 @@ func TestDenial_ReasonsAreExact(t *testing.T) {
 		{"deadline before budget", drover.Options{Deadline: inAnHour, Settings: agent.Settings{Budget: &guard.Budget{MaxTotalTokens: 10}}}, func(r *agenttest.Run) { late(r); spent(r) }, "Deadline exceeded"},
 		{"budget before lists", drover.Options{Settings: agent.Settings{Budget: &guard.Budget{MaxTotalTokens: 10}, DisallowedTools: []string{"Bash"}}}, spent, "Token budget exhausted"},
 		{"session", drover.Options{Session: blocked("Bash")}, nothing, "Tool Bash blocked by session policy"},
-		{"lists before session", drover.Options{Session: blocked("Bash"), Settings: agent.Settings{DisallowedTools: []string{"Bash"}}}, nothing, "Bash is denied"},
+		{"lists before session", drover.Options{Session: blocked("Bash"), Settings: agent.Settings{DisallowedTools: []string{"Bash"}}}, nothing, "Bash is denied. Make an allowed call instead, or continue without it."},
 		{"session before own policies", drover.Options{Session: blocked("Bash"), Policies: []gate.Policy{no("mine")}}, nothing, "Tool Bash blocked by session policy"},
 		{"own policies", drover.Options{Policies: []gate.Policy{no("mine")}}, nothing, "mine says no"},
 	} {
@@ -81,7 +84,7 @@ func TestDecide_PermissionsAndLists(t *testing.T) {
 		call event.ToolCall
 		want event.Verdict
 	}{
-		"nothing is said":                  {drover.Options{}, call("1", "Bash", `{"command":"x"}`), event.Allow},
+		"nothing is set":                   {drover.Options{}, call("1", "Bash", `{"command":"x"}`), event.Allow},
 		"permissions allow":                {drover.Options{Settings: agent.Settings{Permissions: &gate.Permissions{ShellExecute: gate.LevelAllow}}}, call("1", "Bash", `{"command":"x"}`), event.Allow},
 		"permissions deny":                 {drover.Options{Settings: agent.Settings{Permissions: &gate.Permissions{ShellExecute: gate.LevelDeny}}}, call("1", "Bash", `{"command":"x"}`), event.Deny},
 		"a list without it":                {drover.Options{Settings: agent.Settings{Tools: []string{"Read"}}}, call("1", "Bash", `{"command":"x"}`), event.Deny},
@@ -101,6 +104,34 @@ func TestDecide_PermissionsAndLists(t *testing.T) {
 		if got.Verdict != x.want {
 			t.Errorf("%s: decided %v (%s), want %v", name, got.Verdict, got.Reason, x.want)
 		}
+	}
+}
+
+// The agent is not started for a list with a name that no tool has. Tools of hidden sections are known.
+func TestTools_MisspelledNamesAreRefused(t *testing.T) {
+	for name, x := range map[string]struct {
+		opts drover.Options
+		want string // empty means that it runs
+	}{
+		"a list":                      {drover.Options{Settings: agent.Settings{Tools: []string{"Raed"}}}, "Tools: there is no tool Raed\n  next: write Read; if"},
+		"what is taken away":          {drover.Options{Settings: agent.Settings{DisallowedTools: []string{"Bsah(rm *)"}}}, "DisallowedTools: there is no tool Bsah\n  next: write Bash"},
+		"a rule":                      {drover.Options{Policies: []gate.Policy{gate.AskTools("extar")}}, "policy ask-list: there is no tool extar"},
+		"a tool of the prompt":        {drover.Options{Settings: agent.Settings{Tools: []string{"mcp__drover__nte"}}}, "there is no tool mcp__drover__nte\n  next: write mcp__drover__note"},
+		"a tool of a hidden section":  {drover.Options{Settings: agent.Settings{Tools: []string{"extra", "note", "Read"}}, Policies: []gate.Policy{gate.AskTools("extra")}}, ""},
+		"a tool that is known to few": {drover.Options{Settings: agent.Settings{Tools: []string{"Frob"}, UnknownTools: []string{"Frob"}}}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			x.opts.Session = session.New(nil)
+			a := &agenttest.Adapter{Tools: catalogue.Tools(), Steps: []agenttest.Step{answers()}}
+			_, err := drover.Evaluate(t.Context(), a, reviewPrompt(t, prompt.Markdown("task", "Task", "Review it.").With(notes()), hidden()), &x.opts)
+			if text := advice.Text(err); (text == "") != (x.want == "") || !strings.Contains(text, x.want) {
+				t.Fatalf("got %q, want %q", text, x.want)
+			}
+			failure, failed := errors.AsType[*drover.EvaluationError](err)
+			if failed && (failure.Kind != agent.FailureRequest || failure.Stage != drover.StageBind || len(a.Requests()) > 0) {
+				t.Errorf("kind %s in stage %s, %d requests", failure.Kind, failure.Stage, len(a.Requests()))
+			}
+		})
 	}
 }
 
@@ -167,7 +198,7 @@ func TestTools_ValuesAreInTheirSlices(t *testing.T) {
 	}
 }
 
-// hidden is a section that a summary stands for, with a tool and a policy of its own.
+// hidden is a section that is shown as a summary, with a tool and a policy of its own.
 func hidden() *prompt.Section {
 	more := prompt.Markdown("more", "More", "Use the tool extra.").With(tool.Must("extra", "Does more.", func(context.Context, tool.None) (string, error) { return "extra", nil }))
 	more.Summary, more.Visibility = "There is more.", prompt.Summary

@@ -18,6 +18,7 @@ import (
 	"github.com/drover-agents/drover"
 	"github.com/drover-agents/drover/agent"
 	"github.com/drover-agents/drover/agent/agenttest"
+	"github.com/drover-agents/drover/agent/claudecode/catalogue"
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/guard"
 	"github.com/drover-agents/drover/session"
@@ -44,7 +45,7 @@ func TestHooks_ContextIsAddedToThePromptOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	if first != "" || later != lines {
-		t.Errorf("beside the first message the agent is told %q, beside a later one %q", first, later)
+		t.Errorf("beside the first message the agent receives %q, beside a later one %q", first, later)
 	}
 	if resp.Stats.Prompts != 2 {
 		t.Errorf("%d messages are counted, want 2", resp.Stats.Prompts)
@@ -61,13 +62,13 @@ func TestFeedback_IsGivenAfterCalls(t *testing.T) {
 	if got, _ := session.Query[session.Feedback](s).Latest(); got.CallID != "2" || got.Summary != "hurry" {
 		t.Errorf("the feedback is %+v", got)
 	}
-	told := false
+	received := false
 	for e := range s.Events() {
 		text, ok := e.Payload.(event.Text)
-		told = told || ok && strings.Contains(text.Content, "<feedback provider='nag'>\nhurry")
+		received = received || ok && strings.Contains(text.Content, "<feedback provider='nag'>\nhurry")
 	}
-	if !told {
-		t.Error("the agent was told nothing")
+	if !received {
+		t.Error("the agent did not receive the feedback")
 	}
 }
 
@@ -83,9 +84,10 @@ func TestHooks_FailuresAreCountedAndDoNotEndTheRun(t *testing.T) {
 	panics := guard.CheckerFunc(func(context.Context, guard.Attempt) (guard.Completion, error) { panic("no") })
 	var logged strings.Builder
 	log := slog.New(slog.NewTextHandler(&logged, nil))
-	resp, err := play(t, &drover.Options{Feedback: []guard.FeedbackRule{rule}, Completion: panics, MaxRounds: 1, Logger: log},
+	_, err := play(t, &drover.Options{Feedback: []guard.FeedbackRule{rule}, Completion: panics, MaxRounds: 1, Logger: log},
 		makes(call("1", "Bash", `{}`), `""`, ""), answers())
-	if err != nil {
+	resp, ok := drover.IncompleteResponse[review](err)
+	if !ok {
 		t.Fatal(err)
 	}
 	if resp.Stats.HookErrors != 2+2 || resp.Completion.Done { // a call and a check in each of two turns
@@ -94,12 +96,12 @@ func TestHooks_FailuresAreCountedAndDoNotEndTheRun(t *testing.T) {
 	if want := "The completion check failed to run. Keep working"; !strings.HasPrefix(resp.Completion.Feedback, want) {
 		t.Errorf("the feedback is %q, want %q", resp.Completion.Feedback, want)
 	}
-	if got := logged.String(); strings.Count(got, `level=ERROR msg="Hook error" hook=`) != 2 || strings.Count(got, " error=") != 2+2 {
+	if got := logged.String(); strings.Count(got, `level=ERROR msg="Hook error" hook=`) != 2 || strings.Count(got, " error=") != 2+2+1 { // the last is that of the evaluation
 		t.Errorf("logged:\n%s", got)
 	}
 }
 
-// The hook of a call that has ended records it at once, before the stream says so and before the run ends.
+// The hook of a call that has ended records it at once, before the stream reports it and before the run ends.
 func TestCallEnded_RecordsAtOnce(t *testing.T) {
 	s := session.New(nil)
 	c := call("1", "Bash", `{"command":"ls"}`)
@@ -182,7 +184,9 @@ func TestCompletion_AgentContinuesUntilTheCheckPasses(t *testing.T) {
 			})
 			var read []string
 			resp, err := play(t, &drover.Options{Completion: check, MaxRounds: x.max}, finishes(50, &read), answers())
-			if err != nil {
+			if !x.done {
+				resp = incomplete(t, err)
+			} else if err != nil {
 				t.Fatal(err)
 			}
 			if resp.Completion.Done != x.done || resp.Rounds != x.rounds || len(read) != x.rounds {
@@ -192,14 +196,63 @@ func TestCompletion_AgentContinuesUntilTheCheckPasses(t *testing.T) {
 	}
 }
 
-// Not every agent asks before it stops, and none does so for ever: then it is told in another turn.
+// incomplete is the response inside of the error of an evaluation whose completion check did not hold.
+func incomplete(t *testing.T, err error) *drover.Response[review] {
+	t.Helper()
+	failure, _ := errors.AsType[*drover.EvaluationError](err)
+	resp, ok := drover.IncompleteResponse[review](err)
+	if !ok || failure.Kind != agent.FailureIncomplete || failure.Phase != drover.PhaseResponse || failure.Stage != drover.StageComplete || failure.Retry.Worthwhile {
+		t.Fatalf("error %v, want one of the kind %s", err, agent.FailureIncomplete)
+	}
+	if _, other := drover.IncompleteResponse[string](err); other || resp.Output.Summary == "" || resp.Status != event.DoneError || failure.Next == "" {
+		t.Errorf("the response is %+v", resp)
+	}
+	return resp
+}
+
+// A failed check is in the stream and in the session, whether a hook of the agent asks or the evaluation does after the turn.
+func TestCompletion_EachFailedCheckIsReported(t *testing.T) {
+	var read []string
+	for name, step := range map[string]agenttest.Step{
+		"by a hook": finishes(50, &read), "after the turn": func(*agenttest.Run) {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			never := guard.CheckerFunc(func(context.Context, guard.Attempt) (guard.Completion, error) {
+				return guard.Incomplete("not yet"), nil
+			})
+			s := session.New(nil)
+			run := drover.Stream(t.Context(), &agenttest.Adapter{Tools: catalogue.Tools(), Steps: []agenttest.Step{step, answers()}}, reviewPrompt(t),
+				&drover.Options{Session: s, Completion: never, MaxRounds: 2})
+			var streamed, recorded []drover.CompletionFailed
+			for e := range run.Events() {
+				if failed, ok := e.Payload.(drover.CompletionFailed); ok {
+					streamed = append(streamed, failed)
+				}
+			}
+			for failed := range session.Query[drover.CompletionFailed](s).All() {
+				recorded = append(recorded, failed)
+			}
+			want := []drover.CompletionFailed{
+				{Round: 1, SentBack: true, Feedback: "not yet"}, {Round: 2, SentBack: true, Feedback: "not yet"}, {Round: 3, Feedback: "not yet"},
+			}
+			if diff := cmp.Diff(want, streamed); diff != "" {
+				t.Errorf("in the stream (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(want, recorded); diff != "" {
+				t.Errorf("in the session (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// Not every agent asks before it stops, and none does so for ever: then another turn asks it to continue.
 func TestCompletion_AgentWithoutAStopHookGetsAnotherTurn(t *testing.T) {
 	dir := t.TempDir()
 	turn := 0
 	a := agenttest.New(func(r *agenttest.Run) {
 		if turn++; turn == 3 {
 			if !strings.Contains(r.Request.Prompt, "<blocker>") || !strings.Contains(r.Request.Prompt, "out.txt") {
-				t.Errorf("the agent is told %q", r.Request.Prompt)
+				t.Errorf("the agent receives %q", r.Request.Prompt)
 			}
 			_ = os.WriteFile(filepath.Join(dir, "out.txt"), nil, 0o600)
 		}
@@ -222,11 +275,9 @@ func TestStopping_StructuredAnswerIsNotChecked(t *testing.T) {
 			plain, _ = r.Request.Hooks.Stopping(r.Context, agent.Stop{})
 		}
 	}, answers())
-	if err != nil {
-		t.Fatal(err)
-	}
+	incomplete(t, err)
 	if answered != "" || plain != "You are not done. Continue with the task." {
-		t.Errorf("with an answer the agent is told %q, without one %q", answered, plain)
+		t.Errorf("with an answer the agent receives %q, without one %q", answered, plain)
 	}
 }
 
@@ -237,11 +288,8 @@ func TestCompletion_SpentLimitsSkipTheCheck(t *testing.T) {
 	})
 	now := time.Now()
 	clock := guard.Clock(func() time.Time { return now })
-	resp, err := play(t, &drover.Options{Completion: never, Deadline: clock.FromNow(time.Hour)}, func(*agenttest.Run) { now = now.Add(2 * time.Hour) }, answers())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !resp.Completion.Skipped || resp.Rounds != 0 {
-		t.Errorf("the completion is %+v after %d rounds", resp.Completion, resp.Rounds)
+	_, err := play(t, &drover.Options{Completion: never, Deadline: clock.FromNow(time.Hour)}, func(*agenttest.Run) { now = now.Add(2 * time.Hour) }, answers())
+	if resp := incomplete(t, err); !resp.Completion.Skipped || resp.Rounds != 0 || !errors.Is(err, guard.ErrDeadlineExceeded) {
+		t.Errorf("the completion is %+v after %d rounds: %v", resp.Completion, resp.Rounds, err)
 	}
 }

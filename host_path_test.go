@@ -23,10 +23,10 @@ func TestRewrite_PathsAreMappedIntoTheWorkspace(t *testing.T) {
 		{"below the shell, which is above", "/repo/w", "/repo", "/repo/a", "/repo/w/a"},
 		{"in the workspace, and the shell is above", "/repo/w", "/repo", "/repo/w/a", "/repo/w/a"},
 		{"not below the shell, which is elsewhere", "/w", "/tmp", "/etc/passwd", "/etc/passwd"},
-		{"nobody knows where the shell is", "/w", "", "/tmp/a", "/tmp/a"},
+		{"the shell's directory is unknown", "/w", "", "/tmp/a", "/tmp/a"},
 		{"relative", "/w", "/w/sub", "a", "/w/sub/a"},
 		{"relative, and the shell is elsewhere", "/w", "/tmp", "a", "/w/a"},
-		{"relative, and nobody knows where the shell is", "/w", "", "a/../b", "/w/b"},
+		{"relative, and the shell's directory is unknown", "/w", "", "a/../b", "/w/b"},
 	} {
 		if got := ledInto(x.root, x.dir, x.path); got != x.want {
 			t.Errorf("%s: %s is led to %s, want %s", x.name, x.path, got, x.want)

@@ -40,7 +40,7 @@ func TestCalls_EachIsRecordedOnce(t *testing.T) {
 	}{
 		"success":                       {step: makes(call("1", "Bash", `{}`), `"out"`, ""), want: "1 Bash native success"},
 		"failure":                       {step: makes(call("1", "Bash", `{}`), ``, "exit 1"), want: "1 Bash native error: exit 1"},
-		"denied by the gate":            {opts: drover.Options{Settings: agent.Settings{DisallowedTools: []string{"Bash"}}}, step: makes(call("1", "Bash", `{}`), `""`, ""), want: "1 Bash native denied: Bash is denied"},
+		"denied by the gate":            {opts: drover.Options{Settings: agent.Settings{DisallowedTools: []string{"Bash"}}}, step: makes(call("1", "Bash", `{}`), `""`, ""), want: "1 Bash native denied: Bash is denied. Make an allowed call instead, or continue without it."},
 		"refused by the agent itself":   {step: failed("1", "Edit", "String to replace not found"), want: "1 Edit native error: String to replace not found"},
 		"a tool that there is not":      {step: failed("1", "Nope", "No such tool"), want: "1 Nope native error: No such tool"},
 		"never ended":                   {step: agenttest.Emit(call("1", "Bash", `{}`)), want: "1 Bash native cancelled: The turn ended before the call did."},
@@ -94,7 +94,7 @@ func (allowing) Decide(context.Context, event.ToolCall) event.Decision {
 }
 
 // The context of the evaluation ends while one of our tools runs and while one of the agent's own does:
-// the stream has nothing more to say of either.
+// the stream has no further event of either.
 func TestCalls_OfACancelledEvaluationAreRecorded(t *testing.T) {
 	s := session.New(nil)
 	ctx, cancel := context.WithCancel(t.Context())

@@ -44,7 +44,7 @@ func TestStopped_NamesWhyTheConversationIsNotStored(t *testing.T) {
 					"type": "transcript_mirror", "filePath": filepath.Join(config, "projects", "p", "6f9619ff-8b86-4d11-b42d-00c04fc964ff.jsonl"),
 					"entries": []any{map[string]string{"type": "user", "uuid": "u1"}},
 				})
-				s.Say("Wait.")
+				s.SendText("Wait.")
 				<-ctx.Done()
 				s.Result("")
 				s.State("idle")

@@ -4,11 +4,14 @@ package drover
 
 import (
 	"cmp"
+	"fmt"
 	"log/slog"
 	"maps"
+	"os"
 	"slices"
 	"time"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/agent"
 	"github.com/drover-agents/drover/gate"
 	"github.com/drover-agents/drover/guard"
@@ -108,6 +111,23 @@ const (
 	defaultExpansions = 10
 )
 
+// forQuestion are the options with the defaults of [Ask].
+func (o *Options) forQuestion(a agent.Adapter) (own *Options, err error) {
+	own = &Options{}
+	if o != nil {
+		*own = *o
+	}
+	if at, ok := a.(dirAdapter); own.Dir == "" && own.Workspace == nil && (!ok || at.Dir() == "") {
+		if own.Dir, err = os.Getwd(); err != nil {
+			return nil, advice.Wrap(fmt.Errorf("the current folder cannot be used: %w", err), "set Options.Dir")
+		}
+	}
+	if own.Permissions == nil {
+		own.Policies = append(slices.Clone(own.Policies), gate.FromRisk(gate.RiskOptions{ReadOnly: true, AgentTools: true}))
+	}
+	return own, nil
+}
+
 // filled are the options with their defaults, and nothing that the caller may still change.
 func (o *Options) filled() Options {
 	var own Options
@@ -117,6 +137,7 @@ func (o *Options) filled() Options {
 	own.Visibility = maps.Clone(own.Visibility)
 	own.Tools = slices.Clone(own.Tools)
 	own.DisallowedTools = slices.Clone(own.DisallowedTools)
+	own.UnknownTools = slices.Clone(own.UnknownTools)
 	own.Policies = slices.Clone(own.Policies)
 	own.Feedback = slices.Clone(own.Feedback)
 	own.ToolServer = cmp.Or(own.ToolServer, tool.DefaultServerName)

@@ -92,7 +92,7 @@ func sameJSON(t *testing.T, a, b string) bool {
 	return cmp.Equal(x, y)
 }
 
-// A model that answers in words, or with what the type does not take, is told so, once. The usage of both
+// A model that answers in words, or with what the type does not take, gets one message about it. The usage of both
 // turns is counted.
 func TestAnswer_IsRepairedOnce(t *testing.T) {
 	cli := claudetest.CLI(t)
@@ -135,7 +135,7 @@ func TestAnswer_IsRepairedOnce(t *testing.T) {
 func wordy(s *claudetest.ScriptSession, text string) {
 	s.Await("user")
 	s.State("running")
-	s.Say(text)
+	s.SendText(text)
 	s.JSON(map[string]any{"type": "result", "subtype": "success", "is_error": false, "result": text, "num_turns": 1, "stop_reason": "end_turn", "session_id": "s", "uuid": "u"})
 	s.State("idle")
 }
@@ -225,7 +225,7 @@ func TestSummary_FiguresAreThoseOfEachPrompt(t *testing.T) {
 	}
 }
 
-// The real CLI says success where the model answers in words, and gives up where its answers never fit.
+// The real CLI reports success where the model answers in words, and gives up where its answers never fit.
 func TestRealCLI_WithoutAStructuredAnswer(t *testing.T) {
 	cli := claudetest.CLI(t)
 	wrong := script.Structured(script.Input{"summary": 4})

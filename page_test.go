@@ -29,7 +29,7 @@ func readPage(t *testing.T, name string) string {
 
 func TestDocs_EventsNameEveryField(t *testing.T) {
 	page := readPage(t, "events.md")
-	for _, p := range []event.Payload{drover.SubagentStarted{}, drover.SubagentStopped{}, drover.Compacting{}} {
+	for _, p := range []event.Payload{drover.SubagentStarted{}, drover.SubagentStopped{}, drover.Compacting{}, drover.CompletionFailed{}} {
 		_, text, _ := strings.Cut(page, "\n### `"+string(p.EventKind())+"`\n")
 		text, _, _ = strings.Cut(text, "\n##")
 		for field := range reflect.TypeOf(p).Fields() {
@@ -48,7 +48,7 @@ func TestDocs_EvaluateNamesEveryOption(t *testing.T) {
 		reflect.TypeFor[drover.EvaluationError](), reflect.TypeFor[drover.ThrottleError](), reflect.TypeFor[drover.Stats](),
 	} {
 		for _, field := range reflect.VisibleFields(of) {
-			if !strings.Contains(page, "`"+field.Name+"`") {
+			if field.IsExported() && !strings.Contains(page, "`"+field.Name+"`") {
 				t.Errorf("the page does not name %s of %s", field.Name, of.Name())
 			}
 		}
@@ -92,7 +92,7 @@ func TestDocs_EvaluateHasEveryKindOfFailure(t *testing.T) {
 		agent.FailureNoResult, agent.FailureExecution, agent.FailureAuthentication, agent.FailureRateLimit,
 		agent.FailureOverloaded, agent.FailureQuota, agent.FailureTimeout, agent.FailureServer, agent.FailureTooLarge,
 		agent.FailureRefusal, agent.FailureNoOutput, agent.FailureOutputRetries, agent.FailureMaxTurns, agent.FailureMaxBudget,
-		agent.FailureInterrupted,
+		agent.FailureInterrupted, agent.FailureIncomplete,
 	} {
 		_, row, _ := strings.Cut(page, "\n| `"+string(kind)+"` | ")
 		row, _, _ = strings.Cut(row, "\n")
@@ -115,10 +115,10 @@ func TestDocs_EvaluateHasEveryKindOfFailure(t *testing.T) {
 }
 
 func TestSend_SecondTurnAtOnceIsBusy(t *testing.T) {
-	talk := drover.Converse(agenttest.New(agenttest.Emit(event.Text{Content: "x"}), agenttest.Block()), findings(t), nil)
-	defer talk.Close()
-	for range talk.Stream(t.Context(), "").Events() {
-		_, busy := talk.Send(t.Context(), "more")
+	conv := drover.Converse(agenttest.New(agenttest.Emit(event.Text{Content: "x"}), agenttest.Block()), findings(t), nil)
+	defer conv.Close()
+	for range conv.Stream(t.Context(), "").Events() {
+		_, busy := conv.Send(t.Context(), "more")
 		if !errors.Is(busy, agent.ErrBusy) || !strings.Contains(advice.Text(busy), "next: wait until that is over, interrupt it") {
 			t.Errorf("a second one: %v", busy)
 		}

@@ -26,7 +26,7 @@ import (
 	"github.com/drover-agents/drover/tool"
 )
 
-// firstMessage is what the user says first, as the model reads it.
+// firstMessage is the first message of the user, as the model reads it.
 func firstMessage(r *script.Request) string {
 	for _, m := range r.Messages {
 		if m.Role == "user" {
@@ -211,6 +211,6 @@ func TestPrepare_UnusedConversationLeavesNoProcesses(t *testing.T) {
 		t.Errorf("it begins after the end: %v", err)
 	}
 	if len(model.Requests()) > 0 || len(recorded(s)) > 0 {
-		t.Error("something was said")
+		t.Error("a message was sent or recorded")
 	}
 }

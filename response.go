@@ -3,7 +3,10 @@
 package drover
 
 import (
+	"cmp"
 	"encoding/json"
+	"fmt"
+	"strings"
 	"time"
 
 	"github.com/drover-agents/drover/event"
@@ -17,6 +20,11 @@ type Response[T any] struct {
 	Output T
 	// Summary has everything about the evaluation that does not depend on the type.
 	Summary
+}
+
+// String is the answer, and the line of the summary below it.
+func (r Response[T]) String() string {
+	return strings.TrimSpace(fmt.Sprintf("%+v", r.Output)) + "\n" + r.Summary.String()
 }
 
 // A Summary is the end of an evaluation. That of a failed one is in its [EvaluationError].
@@ -62,6 +70,18 @@ type Summary struct {
 	Transcript *Transcript
 }
 
+// String is one line: the prompt, how its evaluation ended, and what it consumed. It has neither the text nor the answer.
+func (s Summary) String() string {
+	text := fmt.Sprintf("%s: %s in %s, %d model calls, %s", cmp.Or(s.PromptName, "evaluation"), cmp.Or(s.Status, "not begun"), s.Duration.Round(time.Millisecond), s.Turns, s.Usage)
+	if !s.Completion.Done || s.Completion.Skipped {
+		text += "; " + strings.Join(strings.Fields(s.Completion.String()), " ")
+	}
+	if s.Cleanup != nil {
+		text += "; the cleanup failed: " + s.Cleanup.Error()
+	}
+	return text
+}
+
 // CostUSD is what the model cost, as far as it is known.
 func (s *Summary) CostUSD() float64 { return s.Usage.TotalCostUSD() }
 
@@ -78,6 +98,20 @@ type Stats struct {
 	// HookErrors is how often something failed that the agent waited for: a feedback, a completion check.
 	// The run continues; the reason is logged.
 	HookErrors int `json:"hookErrors"`
+}
+
+// String lists the counts that are not zero.
+func (s Stats) String() string {
+	var counts []string
+	for _, c := range []struct {
+		n    int
+		unit string
+	}{{s.Prompts, "prompts"}, {s.ToolCalls, "tool calls"}, {s.Subagents, "subagents"}, {s.Compactions, "compactions"}, {s.HookErrors, "failed hooks"}} {
+		if c.n > 0 {
+			counts = append(counts, fmt.Sprintf("%d %s", c.n, c.unit))
+		}
+	}
+	return cmp.Or(strings.Join(counts, ", "), "nothing happened")
 }
 
 func (s *Stats) add(more Stats) {
@@ -117,3 +151,16 @@ type Compacting struct {
 
 // EventKind implements [event.Payload].
 func (Compacting) EventKind() event.Kind { return "context:compacting" }
+
+// CompletionFailed reports that a completion check has found that the task is not done.
+type CompletionFailed struct {
+	// Round counts the failed checks of the evaluation, from 1.
+	Round int `json:"round"`
+	// SentBack is true if the agent reads Feedback and continues. Otherwise it has been sent back as often as allowed.
+	SentBack bool `json:"sentBack"`
+	// Feedback is what is missing.
+	Feedback string `json:"feedback,omitzero"`
+}
+
+// EventKind implements [event.Payload].
+func (CompletionFailed) EventKind() event.Kind { return "completion:failed" }

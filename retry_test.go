@@ -91,11 +91,11 @@ func TestRetry_Conditions(t *testing.T) {
 		attempts int
 		ok       bool
 		min, max time.Duration // of all waits
-		says     []string      // of the requests, the beginning of the prompt
+		prompts  []string      // of the requests, the beginning of the prompt
 		resumes  []string      // of the requests, what they resume
 	}{
 		"the second try succeeds":  {runs: [][]agenttest.Step{busy, succeeds("fine")}, opts: retrying(), attempts: 2, ok: true, min: 250 * time.Millisecond, max: 500 * time.Millisecond, resumes: []string{"", ""}},
-		"it is not told to":        {runs: [][]agenttest.Step{busy, succeeds("fine")}, attempts: 1},
+		"no retry is asked for":    {runs: [][]agenttest.Step{busy, succeeds("fine")}, attempts: 1},
 		"it is busy for ever":      {runs: [][]agenttest.Step{busy}, opts: retrying(), attempts: 5, min: 3750 * time.Millisecond, max: 7500 * time.Millisecond},
 		"fewer tries":              {runs: [][]agenttest.Step{busy}, opts: drover.Options{Retry: &drover.RetryPolicy{MaxAttempts: 2, BaseDelay: time.Minute, MaxDelay: 4 * time.Second}}, attempts: 2, min: 2 * time.Second, max: 4 * time.Second},
 		"it would not help":        {runs: [][]agenttest.Step{fails(errBadModel, ""), succeeds("fine")}, opts: retrying(), attempts: 1},
@@ -104,15 +104,15 @@ func TestRetry_Conditions(t *testing.T) {
 		"beyond the deadline":      {runs: [][]agenttest.Step{fails(errBusyModel, "", asks(20*time.Second)), succeeds("fine")}, opts: drover.Options{Retry: &drover.RetryPolicy{}, Deadline: guard.FromNow(0)}, attempts: 1},
 		"read-only calls": {
 			runs: [][]agenttest.Step{fails(errBusyModel, "", uses("Read"), uses("mcp__drover__look")), succeeds("fine")}, opts: retrying(), attempts: 2, ok: true,
-			max: time.Second, says: []string{"## ", "## "}, resumes: []string{"", ""},
+			max: time.Second, prompts: []string{"## ", "## "}, resumes: []string{"", ""},
 		},
 		"read-only calls of a conversation": {
 			runs: [][]agenttest.Step{fails(errBusyModel, "token", uses("Read")), succeeds("fine")}, opts: retrying(), attempts: 2, ok: true,
-			max: time.Second, says: []string{"## ", "Your work was interrupted"}, resumes: []string{"", "token"},
+			max: time.Second, prompts: []string{"## ", "Your work was interrupted"}, resumes: []string{"", "token"},
 		},
 		"a call that changes something": {runs: [][]agenttest.Step{fails(errBusyModel, "", uses("Bash")), succeeds("fine")}, opts: retrying(), attempts: 1},
 		"a call of ours that does":      {runs: [][]agenttest.Step{fails(errBusyModel, "", uses("mcp__drover__act")), succeeds("fine")}, opts: retrying(), attempts: 1},
-		"a call of somebody else's":     {runs: [][]agenttest.Step{fails(errBusyModel, "", uses("mcp__other__look")), succeeds("fine")}, opts: retrying(), attempts: 1},
+		"a call of another server":      {runs: [][]agenttest.Step{fails(errBusyModel, "", uses("mcp__other__look")), succeeds("fine")}, opts: retrying(), attempts: 1},
 		"a call that was denied": {
 			runs: [][]agenttest.Step{fails(errBusyModel, "", usesAs("c", "Bash", event.ToolDenied)), succeeds("fine")},
 			opts: retrying(), attempts: 2, ok: true, max: time.Second,
@@ -127,14 +127,14 @@ func TestRetry_Conditions(t *testing.T) {
 		},
 		"a conversation with such calls goes on": {
 			runs: [][]agenttest.Step{fails(errBusyModel, "token", uses("Bash")), busy, succeeds("fine")}, opts: retrying(), attempts: 3, ok: true,
-			max: 2 * time.Second, says: []string{"## ", "Your work was interrupted", "Your work was interrupted"}, resumes: []string{"", "token", "token"},
+			max: 2 * time.Second, prompts: []string{"## ", "Your work was interrupted", "Your work was interrupted"}, resumes: []string{"", "token", "token"},
 		},
 		"a conversation that cannot go on": {
 			runs: [][]agenttest.Step{fails(errBusyModel, "token", uses("Bash")), fails(errBusyModel, "", uses("Write")), succeeds("fine")}, opts: retrying(), attempts: 2, max: time.Second,
 		},
 		"what was resumed is resumed again": {
 			runs: [][]agenttest.Step{fails(errBusyModel, "other"), succeeds("fine")}, opts: drover.Options{Retry: &drover.RetryPolicy{}, Resume: "first"}, attempts: 2, ok: true,
-			max: time.Second, says: []string{"## ", "## "}, resumes: []string{"first", "first"},
+			max: time.Second, prompts: []string{"## ", "## "}, resumes: []string{"first", "first"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -152,7 +152,7 @@ func TestRetry_Conditions(t *testing.T) {
 				if took := time.Since(began); took < x.min || took > x.max {
 					t.Errorf("it has waited %s, want %s to %s", took, x.min, x.max)
 				}
-				checkRequests(t, m.Requests(), x.says, x.resumes)
+				checkRequests(t, m.Requests(), x.prompts, x.resumes)
 				checkSummary(t, resp, err, x.attempts, x.ok)
 			})
 		})
@@ -226,11 +226,11 @@ func lookPrompt(t *testing.T) *prompt.Prompt[prompt.Text] {
 	return p
 }
 
-func checkRequests(t *testing.T, requests []agent.Request, says, resumes []string) {
+func checkRequests(t *testing.T, requests []agent.Request, prompts, resumes []string) {
 	t.Helper()
-	for i, words := range says {
+	for i, words := range prompts {
 		if !strings.HasPrefix(requests[i].Prompt, words) {
-			t.Errorf("attempt %d says %q, want %q at the beginning", i+1, requests[i].Prompt, words)
+			t.Errorf("attempt %d sends %q, want %q at the beginning", i+1, requests[i].Prompt, words)
 		}
 	}
 	var got []string
@@ -260,8 +260,8 @@ func checkSummary(t *testing.T, resp *drover.Response[prompt.Text], err error, a
 	}
 }
 
-// Who follows the events hears of each attempt. What the evaluation has survived is no failure, and there
-// is one end.
+// A reader of the events receives each attempt. A failure that the evaluation has survived is recoverable, and
+// there is one end.
 func TestRetry_AttemptsAreEvents(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := session.New(nil)
@@ -287,7 +287,7 @@ func TestRetry_AttemptsAreEvents(t *testing.T) {
 			}
 		}
 		if diff := cmp.Diff([]string{"busy", drover.CodeRetry, "busy", drover.CodeRetry, "success"}, got); diff != "" {
-			t.Errorf("told (-want +got):\n%s", diff)
+			t.Errorf("emitted (-want +got):\n%s", diff)
 		}
 	})
 }
@@ -305,7 +305,7 @@ func TestRetry_WaitEndsWithTheContext(t *testing.T) {
 	})
 }
 
-// The real CLI is told to wait, and the second attempt succeeds; after a call that changed something the
+// The real CLI is asked to wait, and the second attempt succeeds; after a call that changed something the
 // conversation goes on.
 func TestRealCLI_IsRetried(t *testing.T) {
 	cli := claudetest.CLI(t)

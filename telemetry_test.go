@@ -33,7 +33,7 @@ import (
 	"github.com/drover-agents/drover/tool"
 )
 
-// secret is in everything that the user, the model and the tools say in these tests.
+// secret is in everything that the user, the model and the tools write in these tests.
 const secret = "XYZZY"
 
 // A recorder keeps spans and metrics in memory.
@@ -122,21 +122,21 @@ func busyRun(ctx context.Context, t *testing.T, cli *claudetest.RealCLI, opts *d
 	return drover.Evaluate(ctx, claudecode.New(base), p, opts)
 }
 
-const busyTree = `invoke_agent demo:review claude-code json 70
+const busyTree = `invoke_agent demo:review anthropic json 70
   turn
-    chat claude-sonnet-4-5 claude-code 10 ["tool_use"]
+    chat claude-sonnet-4-5 anthropic 10 ["tool_use"]
     execute_tool mcp__drover__count bridged success
-    chat claude-sonnet-4-5 claude-code 10 ["tool_use"]
+    chat claude-sonnet-4-5 anthropic 10 ["tool_use"]
     execute_tool Bash native success
-    chat claude-sonnet-4-5 claude-code 10 ["tool_use"]
+    chat claude-sonnet-4-5 anthropic 10 ["tool_use"]
     execute_tool Read native denied !denied
-    chat claude-sonnet-4-5 claude-code 10 ["tool_use"]
+    chat claude-sonnet-4-5 anthropic 10 ["tool_use"]
     execute_tool Agent native success
-      invoke_agent general-purpose claude-code
-        chat claude-sonnet-4-5 claude-code 10 ["tool_use"]
+      invoke_agent general-purpose anthropic
+        chat claude-sonnet-4-5 anthropic 10 ["tool_use"]
         execute_tool Bash native error !error
-        chat claude-sonnet-4-5 claude-code 10 ["end_turn"]
-    chat claude-sonnet-4-5 claude-code 10 ["tool_use"]
+        chat claude-sonnet-4-5 anthropic 10 ["end_turn"]
+    chat claude-sonnet-4-5 anthropic 10 ["tool_use"]
     execute_tool StructuredOutput native success
 `
 
@@ -164,7 +164,7 @@ func TestTelemetry_TraceOfARun(t *testing.T) {
 	}
 }
 
-// checkContent looks for what was said in everything that leaves the program.
+// checkContent looks for the text of messages in everything that leaves the program.
 func (r *recorder) checkContent(t *testing.T) {
 	t.Helper()
 	if all := fmt.Sprintf("%+v %+v", r.spans.GetSpans(), r.collect(t)); strings.Contains(all, secret) {

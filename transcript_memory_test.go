@@ -19,23 +19,23 @@ import (
 	"github.com/drover-agents/drover/agent"
 )
 
-func heardLine(source, raw string) agent.TranscriptLine {
+func transcriptLine(source, raw string) agent.TranscriptLine {
 	return agent.TranscriptLine{Source: source, Time: time.Unix(1, 0), Raw: json.RawMessage(raw)}
 }
 
 func TestTranscript_EntriesBeyondMaxBytesAreOnlyInTheFile(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "t.jsonl")
-	var told int
-	tr, err := newTranscript(&TranscriptOptions{MaxBytes: 3000, File: file, Entry: func(TranscriptEntry) { told++ }}, "p", "a")
+	var reported int
+	tr, err := newTranscript(&TranscriptOptions{MaxBytes: 3000, File: file, Entry: func(TranscriptEntry) { reported++ }}, "p", "a")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for i := range 100 {
-		tr.take(heardLine("main", fmt.Sprintf(`{"n":%d}`, i)))
+		tr.take(transcriptLine("main", fmt.Sprintf(`{"n":%d}`, i)))
 	}
 	kept := slices.Collect(tr.Entries())
-	if len(kept) == 0 || len(kept) > 12 || len(kept)+tr.Forgotten() != 100 || kept[len(kept)-1].Sequence != 100 || told != 100 {
-		t.Errorf("%d entries are kept, %d forgotten, %d told, the last is %d; want the last ones of 100", len(kept), tr.Forgotten(), told, kept[len(kept)-1].Sequence)
+	if len(kept) == 0 || len(kept) > 12 || len(kept)+tr.Forgotten() != 100 || kept[len(kept)-1].Sequence != 100 || reported != 100 {
+		t.Errorf("%d entries are kept, %d forgotten, %d reported, the last is %d; want the last ones of 100", len(kept), tr.Forgotten(), reported, kept[len(kept)-1].Sequence)
 	}
 	if err := tr.close(); err != nil {
 		t.Fatal(err)
@@ -61,7 +61,7 @@ func TestTranscript_NoRawOmitsTheLine(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	line := heardLine("main", `{"type":"user","text":"go"}`)
+	line := transcriptLine("main", `{"type":"user","text":"go"}`)
 	line.Parts = []agent.TranscriptPart{{Type: agent.TranscriptUserMessage, Detail: json.RawMessage(`"go"`)}}
 	tr.take(line)
 	var text bytes.Buffer
@@ -78,7 +78,7 @@ func TestTranscript_PanicOfEntryIsAnError(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tr.take(heardLine("main", `{}`))
+	tr.take(transcriptLine("main", `{}`))
 	if err := tr.Err(); err == nil || !strings.Contains(advice.Text(err), "oh") || len(slices.Collect(tr.Entries())) != 1 {
 		t.Errorf("the error is %v and %d entries are kept, want the panic and one", err, len(slices.Collect(tr.Entries())))
 	}
@@ -94,7 +94,7 @@ func TestTranscript_ConcurrentAppendsLeaveNoGapsInNumbers(t *testing.T) {
 	for i := range 8 {
 		wg.Go(func() {
 			for range 50 {
-				tr.take(heardLine(fmt.Sprint("subagent:", i%2), `{}`))
+				tr.take(transcriptLine(fmt.Sprint("subagent:", i%2), `{}`))
 				_, _ = tr.WriteTo(&bytes.Buffer{})
 			}
 		})

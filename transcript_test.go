@@ -28,8 +28,8 @@ type transcriptNote struct {
 	Text string `json:"text"`
 }
 
-// saysAndAnswers has the model say something, and then answer.
-func saysAndAnswers(text string) script.Turn {
+// writesAndAnswers has the model write a text, and then answer.
+func writesAndAnswers(text string) script.Turn {
 	return script.Reply(script.TextBlock{Text: text}, script.ToolCall{Name: "StructuredOutput", Input: script.Input{"text": text}})
 }
 
@@ -66,7 +66,7 @@ func TestTranscript_OfAnEvaluation(t *testing.T) {
 	cli := claudetest.CLI(t)
 	model := claudetest.NewModel(t,
 		script.Reply(script.ThinkingBlock{Thinking: "hmm"}, script.ToolCall{Name: "Bash", Input: script.Input{"command": "false", "description": "Fail"}}),
-		saysAndAnswers("Done \u2028 <b>."))
+		writesAndAnswers("Done \u2028 <b>."))
 	file := filepath.Join(t.TempDir(), "transcript.jsonl")
 	if err := os.WriteFile(file, []byte(`{"torn`), 0o600); err != nil {
 		t.Fatal(err)
@@ -96,7 +96,7 @@ func TestTranscript_OfAnEvaluation(t *testing.T) {
 		}
 	}
 	if diff := cmp.Diff(got, live); diff != "" {
-		t.Errorf("what was told live differs (-kept +told):\n%s", diff)
+		t.Errorf("the entries reported live differ (-kept +reported):\n%s", diff)
 	}
 	written, err := os.ReadFile(file)
 	if err != nil || resp.Transcript.Err() != nil {
@@ -122,8 +122,8 @@ func readEntries(written []byte) (entries []drover.TranscriptEntry, faults int) 
 func TestTranscript_ParallelEvaluationsHaveTheirOwn(t *testing.T) {
 	cli := claudetest.CLI(t)
 	model := claudetest.NewModel(t,
-		saysAndAnswers("Answer of A.").When(script.SawText("Task A")).Always(),
-		saysAndAnswers("Answer of B.").When(script.SawText("Task B")).Always())
+		writesAndAnswers("Answer of A.").When(script.SawText("Task A")).Always(),
+		writesAndAnswers("Answer of B.").When(script.SawText("Task B")).Always())
 	adapter := claudecode.New(cli.Options(model))
 	file := filepath.Join(t.TempDir(), "both.jsonl")
 	var wg sync.WaitGroup
@@ -167,7 +167,7 @@ func TestTranscript_ParallelEvaluationsHaveTheirOwn(t *testing.T) {
 
 func TestTranscript_ConversationHasOne(t *testing.T) {
 	cli := claudetest.CLI(t)
-	adapter := claudecode.New(cli.Options(claudetest.NewModel(t, saysAndAnswers("One."), saysAndAnswers("Two."))))
+	adapter := claudecode.New(cli.Options(claudetest.NewModel(t, writesAndAnswers("One."), writesAndAnswers("Two."))))
 	c := drover.Converse(adapter, notePrompt(t, "talk", "Begin."), nil)
 	first, err := c.Begin(t.Context())
 	if err != nil {
@@ -198,7 +198,7 @@ func TestTranscript_ConversationHasOne(t *testing.T) {
 
 func TestTranscript_NotKeptWhenDisabled(t *testing.T) {
 	cli := claudetest.CLI(t)
-	adapter := claudecode.New(cli.Options(claudetest.NewModel(t, saysAndAnswers("Done."))))
+	adapter := claudecode.New(cli.Options(claudetest.NewModel(t, writesAndAnswers("Done."))))
 	resp, err := drover.Evaluate(t.Context(), adapter, notePrompt(t, "quiet", "Say it."), &drover.Options{Transcript: &drover.TranscriptOptions{Disabled: true}})
 	if err != nil {
 		t.Fatal(err)

@@ -37,10 +37,10 @@ type Host interface {
 	tool.Decider
 }
 
-// A Teller is a host that emits events into the stream of the run, as a gate emits its decisions.
-type Teller interface {
+// An Emitter is a host that emits events into the stream of the run, as a gate emits its decisions.
+type Emitter interface {
 	Host
-	// TellTo is called before each run of a [Runner]. Events about a call are beside it in the stream; events after the
+	// EmitTo is called before each run of a [Runner]. Events about a call are beside it in the stream; events after the
 	// end of the run are discarded. It never blocks.
-	TellTo(emit func(event.Event))
+	EmitTo(emit func(event.Event))
 }

@@ -34,7 +34,7 @@ func ExampleRunner() {
 			},
 		},
 		Approver: gate.ApproverFunc(func(_ context.Context, q gate.Question) (gate.Answer, error) {
-			return gate.Answer{Verdict: event.Allow}, nil // or ask somebody
+			return gate.Answer{Verdict: event.Allow}, nil // or ask a person
 		}),
 	})
 	if err != nil {

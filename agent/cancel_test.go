@@ -69,9 +69,9 @@ func TestStop_AtEveryEventLeavesOnlyTheDone(t *testing.T) {
 	}{
 		{"the adapter stops", append(recording(), agenttest.Block()), event.DoneInterrupted, 0, ""},
 		{"the adapter stalls", stubborn(agenttest.Sleep(time.Minute)), event.DoneInterrupted, 500 * time.Millisecond, "old"},
-		{"the adapter says done in time", stubborn(agenttest.Sleep(499*time.Millisecond), agenttest.Done("new")), event.DoneSuccess, 499 * time.Millisecond, "new"},
-		{"the adapter says done too late", stubborn(agenttest.Sleep(501*time.Millisecond), agenttest.Done("new")), event.DoneInterrupted, 500 * time.Millisecond, "old"},
-		{"the adapter says more and then done", []agenttest.Step{goodbye}, event.DoneSuccess, 0, "new"},
+		{"the adapter emits done in time", stubborn(agenttest.Sleep(499*time.Millisecond), agenttest.Done("new")), event.DoneSuccess, 499 * time.Millisecond, "new"},
+		{"the adapter emits done too late", stubborn(agenttest.Sleep(501*time.Millisecond), agenttest.Done("new")), event.DoneInterrupted, 500 * time.Millisecond, "old"},
+		{"the adapter emits more and then done", []agenttest.Step{goodbye}, event.DoneSuccess, 0, "new"},
 		{"the adapter fails", stubborn(agenttest.Block(), agenttest.Fail(errBroken)), event.DoneInterrupted, 0, "old"},
 		{"the adapter panics", stubborn(agenttest.Block(), agenttest.Panic("stopped")), event.DoneInterrupted, 0, "old"},
 		{"the adapter returns", stubborn(agenttest.Block()), event.DoneInterrupted, 0, "old"},
@@ -98,7 +98,7 @@ func TestStop_AtEveryEventLeavesOnlyTheDone(t *testing.T) {
 	}
 }
 
-// goodbye is a polite agent: when it is stopped it tells of it, and if more is still wanted it says done.
+// goodbye is a polite agent: when it is stopped it emits a text, and if more is still wanted it emits done.
 func goodbye(r *agenttest.Run) {
 	agenttest.EmitEvents(recorded...)(r)
 	<-r.Context.Done()
@@ -106,7 +106,7 @@ func goodbye(r *agenttest.Run) {
 	r.Yield(event.Event{Payload: event.Done{Status: event.DoneSuccess, ResumeToken: "new"}}, nil)
 }
 
-// stoppedRun stops a run at an event and says how long the done took from then on. The run before left
+// stoppedRun stops a run at an event and returns how long the done took from then on. The run before left
 // the token "old".
 func stoppedRun(t *testing.T, script []agenttest.Step, stopAt int) (*agent.Runner, []event.Event, time.Duration) {
 	t.Helper()
@@ -200,11 +200,11 @@ func TestDone_OfTheAdapterCountsDroppedEventsToo(t *testing.T) {
 	})
 }
 
-// A run that is over drops nothing, however much its adapter still has to say.
+// A run that is over drops nothing, however much its adapter still emits.
 func TestStream_DropsEventsOnlyAfterTheContextEnds(t *testing.T) {
 	events := collect(t, scripted(t, agenttest.Obstinate(), agenttest.Done(""), agenttest.Emit(text("late"))).Run(t.Context(), agent.Request{}))
 	if got := droppedIn(events); got != "" {
-		t.Errorf("dropped %s events, want nothing said of it", got)
+		t.Errorf("dropped %s events, want no count of dropped events", got)
 	}
 }
 
@@ -245,7 +245,7 @@ func TestStop_BusyReaderFindsTheDone(t *testing.T) {
 		status event.DoneStatus
 		waits  time.Duration // after the reader is back
 	}{
-		{"the adapter has said it", 10 * time.Second, []agenttest.Step{agenttest.Sleep(time.Second), agenttest.Done("")}, event.DoneSuccess, 0},
+		{"the adapter has emitted done", 10 * time.Second, []agenttest.Step{agenttest.Sleep(time.Second), agenttest.Done("")}, event.DoneSuccess, 0},
 		{"the adapter was held up", 10 * time.Second, []agenttest.Step{tick(1000, 0), agenttest.Done("")}, event.DoneSuccess, 0},
 		{"the time is over", 10 * time.Second, []agenttest.Step{agenttest.Sleep(time.Minute), agenttest.Done("")}, event.DoneInterrupted, 0},
 		{"the time is not over", 200 * time.Millisecond, []agenttest.Step{agenttest.Sleep(time.Minute), agenttest.Done("")}, event.DoneInterrupted, 300 * time.Millisecond},

@@ -50,9 +50,9 @@ type Warmer interface {
 	WarmUp(ctx context.Context) error
 }
 
-// Talk is a conversation as an adapter, so that a [Runner] can hold it: each run is one more prompt. The
+// ConversationAdapter returns a conversation as an adapter, so that a [Runner] can hold it: each run is one more prompt. The
 // requests of such runs have a Prompt; all other fields were set when the conversation was opened.
-func Talk(a Adapter, c Conversation) Adapter {
+func ConversationAdapter(a Adapter, c Conversation) Adapter {
 	return &conversationAdapter{Adapter: a, conversation: c}
 }
 

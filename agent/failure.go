@@ -65,6 +65,8 @@ const (
 	FailureNoOutput FailureKind = "no_output"
 	// FailureOutputRetries: none of its structured answers matched the schema, after all retries.
 	FailureOutputRetries FailureKind = "output_retries"
+	// FailureIncomplete: it answered, and the completion check did not hold.
+	FailureIncomplete FailureKind = "incomplete"
 	// FailureMaxTurns and FailureMaxBudget: a limit of the request was reached.
 	FailureMaxTurns  FailureKind = "max_turns"
 	FailureMaxBudget FailureKind = "max_budget"

@@ -40,9 +40,9 @@ func TestRunner_EveryFailureOfAnAdapterEndsWithOneDone(t *testing.T) {
 		result string // part of Done.Result
 		token  string // remembered afterwards
 	}{
-		{"says done", steps(hello, done), "text done:success", "", "t2"},
-		{"says only done", steps(done), "done:success", "", "t2"},
-		{"says done without a token", steps(hello, agenttest.Done("")), "text done:success", "", ""},
+		{"emits done", steps(hello, done), "text done:success", "", "t2"},
+		{"emits only done", steps(done), "done:success", "", "t2"},
+		{"emits done without a token", steps(hello, agenttest.Done("")), "text done:success", "", ""},
 		{"panics before the first event", steps(agenttest.Panic("boo")), "error:ADAPTER_ERROR done:error", "the adapter panicked: boo", ""},
 		{"panics in the middle", steps(hello, agenttest.Panic(errBroken)), "text error:ADAPTER_ERROR done:error", "the adapter panicked: the pipe broke", ""},
 		{"panics with nil", steps(hello, agenttest.Panic(nil)), "text error:ADAPTER_ERROR done:error", "panicked", ""},
@@ -50,15 +50,15 @@ func TestRunner_EveryFailureOfAnAdapterEndsWithOneDone(t *testing.T) {
 		{"ends its goroutine at once", steps(agenttest.Goexit()), "error:ADAPTER_ERROR done:error", "ended its goroutine", ""},
 		{"ends its goroutine in the middle", steps(hello, agenttest.Goexit()), "text error:ADAPTER_ERROR done:error", "ended its goroutine", ""},
 		{"ends its goroutine after done", steps(obstinate, hello, done, agenttest.Goexit()), "text done:success", "", "t2"},
-		{"says nothing", nil, "error:MISSING_DONE done:error", "without saying done", ""},
+		{"emits nothing", nil, "error:MISSING_DONE done:error", "without saying done", ""},
 		{"ends early", steps(hello), "text error:MISSING_DONE done:error", "without saying done", ""},
 		{"fails before the first event", steps(agenttest.Fail(errBroken)), "error:ADAPTER_ERROR done:error", "the pipe broke", ""},
 		{"fails in the middle", steps(hello, agenttest.Fail(errBroken)), "text error:ADAPTER_ERROR done:error", "the pipe broke", ""},
 		{"fails after done", steps(obstinate, done, agenttest.Fail(errBroken)), "done:success", "", "t2"},
 		{"fails twice", steps(obstinate, agenttest.Fail(errBroken), agenttest.Fail(errors.New("again"))), "error:ADAPTER_ERROR done:error", "the pipe broke", ""},
-		{"says done after it failed", steps(obstinate, agenttest.Fail(errBroken), done), "error:ADAPTER_ERROR done:error", "the pipe broke", ""},
+		{"emits done after it failed", steps(obstinate, agenttest.Fail(errBroken), done), "error:ADAPTER_ERROR done:error", "the pipe broke", ""},
 		{"fails with an error that panics", steps(agenttest.Fail((*badError)(nil))), "error:ADAPTER_ERROR done:error", "<nil>", ""},
-		{"says done twice", steps(obstinate, hello, done, agenttest.Done("t3")), "text done:success", "", "t2"},
+		{"emits done twice", steps(obstinate, hello, done, agenttest.Done("t3")), "text done:success", "", "t2"},
 		{"goes on after done", steps(obstinate, done, hello, hello), "done:success", "", "t2"},
 		{"yields no payload", steps(agenttest.EmitEvents(event.Event{Kind: event.KindText})), "error:ADAPTER_ERROR done:error", "without a payload", ""},
 		{"yields a pointer to done", steps(agenttest.Emit(&event.Done{Status: event.DoneMaxTurns, ResumeToken: "t4"})), "done:max_turns", "", "t4"},
@@ -115,19 +115,19 @@ func TestRunner_AdapterThatPanicsBeforeItsStreamHasFailed(t *testing.T) {
 	expect(t, events, "error:ADAPTER_ERROR done:error")
 }
 
-// An error of the adapter is told when it comes, not when the adapter deigns to return.
+// An error of the adapter is reported when it comes, not when the adapter deigns to return.
 func TestRunner_FailureIsReportedBeforeTheAdapterReturns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begun := time.Now()
 		r := scripted(t, agenttest.Obstinate(), agenttest.Fail(errBroken), agenttest.Block(), agenttest.Sleep(time.Second))
-		var told time.Duration
+		var reported time.Duration
 		for e := range r.Run(t.Context(), agent.Request{}) {
 			if e.Kind == event.KindDone {
-				told = time.Since(begun)
+				reported = time.Since(begun)
 			}
 		}
-		if told != 0 {
-			t.Errorf("the done came after %v, want it at once", told)
+		if reported != 0 {
+			t.Errorf("the done came after %v, want it at once", reported)
 		}
 		if took := time.Since(begun); took != time.Second {
 			t.Errorf("the loop was over after %v, want it to wait for the adapter", took)
@@ -145,7 +145,7 @@ func TestErrorEvent_CauseIsTheErrorOfTheAdapter(t *testing.T) {
 	}
 }
 
-// What the runner says in the adapter's place has the adapter's session, and what was seen of its calls.
+// A done that the runner emits in the adapter's place has the adapter's session, and what was seen of its calls.
 func TestDone_OfTheRunnerHasSessionAndCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := scripted(t,
@@ -154,7 +154,7 @@ func TestDone_OfTheRunnerHasSessionAndCalls(t *testing.T) {
 				event.Event{SessionID: "s2", Payload: call("a", "Read")},
 				event.Event{Payload: event.ToolResult{ID: "a"}},
 				event.Event{Payload: call("b", "Read")},
-				event.Event{Payload: call("b", "Read")}, // told twice
+				event.Event{Payload: call("b", "Read")}, // emitted twice
 				event.Event{Payload: event.ToolResult{ID: "other"}},
 			),
 			agenttest.Sleep(3*time.Second),
@@ -197,7 +197,7 @@ func (f *fickle) EventKind() event.Kind {
 	return "x:harmless"
 }
 
-// What goes wrong after the end is in the log, since no event can tell.
+// What goes wrong after the end is in the log, since no event can report it.
 func TestRunner_FailuresAfterTheEndAreLogged(t *testing.T) {
 	cases := []struct {
 		name string
@@ -220,7 +220,7 @@ func TestRunner_FailuresAfterTheEndAreLogged(t *testing.T) {
 	}
 }
 
-// An adapter that never returns is left behind in the end, and said to be.
+// An adapter that never returns is left behind in the end, and the log reports it.
 func TestRunner_AdapterThatNeverReturnsIsLeftBehind(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer

@@ -185,8 +185,8 @@ func (l *Ledger) shrinkLocked(r *Record) {
 	}
 }
 
-// An Opinion is the answer to a [Question].
-type Opinion struct {
+// A CallDecision is the answer to a [Question].
+type CallDecision struct {
 	// Silent leaves the decision to others. Verdict does not count then; Input does.
 	Silent  bool
 	Verdict event.Verdict
@@ -205,7 +205,7 @@ type Question struct {
 	// Waits is true if the agent waits without a timeout, so that the call may first wait for its turn in the workspace.
 	Waits bool
 	// Decide answers the question about the call with the input it would be made with. An error or a panic denies the call.
-	Decide func(ctx context.Context, call event.ToolCall) (Opinion, error)
+	Decide func(ctx context.Context, call event.ToolCall) (CallDecision, error)
 }
 
 type way uint8
@@ -237,7 +237,7 @@ type passage struct {
 	by     way
 	shown  *input // that of the call, as it is shown to who is asked
 	record *Record
-	answer Opinion
+	answer CallDecision
 	// replaced is true if the answer has another input.
 	replaced bool
 	ends     ends   // byEnd: by whom it is reported
@@ -259,7 +259,7 @@ func (l *Ledger) pass(ctx context.Context, p *passage) error {
 
 // Ask passes a question of a hook on, and begins the transaction of a call that was not denied. Input of the answer
 // is the new input for the agent, if Rewrite or Decide has replaced it. An error denies the call.
-func (l *Ledger) Ask(ctx context.Context, q Question) (Opinion, error) {
+func (l *Ledger) Ask(ctx context.Context, q Question) (CallDecision, error) {
 	p := &passage{Question: q, by: byHook}
 	err := l.pass(ctx, p)
 	return p.answer, err
@@ -267,7 +267,7 @@ func (l *Ledger) Ask(ctx context.Context, q Question) (Opinion, error) {
 
 // AskPermission passes on a question that the agent wants answered, after its hooks. A silent answer
 // denies. An error denies the call.
-func (l *Ledger) AskPermission(ctx context.Context, q Question) (Opinion, error) {
+func (l *Ledger) AskPermission(ctx context.Context, q Question) (CallDecision, error) {
 	p := &passage{Question: q, by: byQuestion}
 	err := l.pass(ctx, p)
 	return p.answer, err

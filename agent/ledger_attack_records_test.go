@@ -12,8 +12,8 @@ import (
 )
 
 // notes decides as a host does, which has the ledger know.
-func notes(l *Ledger, o Opinion) func(context.Context, event.ToolCall) (Opinion, error) {
-	return func(_ context.Context, c event.ToolCall) (Opinion, error) {
+func notes(l *Ledger, o CallDecision) func(context.Context, event.ToolCall) (CallDecision, error) {
+	return func(_ context.Context, c event.ToolCall) (CallDecision, error) {
 		l.Note(c)
 		l.Decided(event.Decision{CallID: c.ID, Tool: c.Name, Verdict: o.Verdict})
 		return o, nil
@@ -21,14 +21,14 @@ func notes(l *Ledger, o Opinion) func(context.Context, event.ToolCall) (Opinion,
 }
 
 // A question with another input than the hook's is about the same call, which has one record.
-func TestAttack_QuestionWithAnotherInput(t *testing.T) {
+func TestLedger_QuestionWithAnotherInput(t *testing.T) {
 	l := NewLedger(nil)
-	ask(t, l, 0, toolCall("a", `{"n":1,"timeout":5}`), notes(l, Opinion{Verdict: event.Allow}))
+	ask(t, l, 0, toolCall("a", `{"n":1,"timeout":5}`), notes(l, CallDecision{Verdict: event.Allow}))
 	q := toolCall("a", `{"n":1}`)
-	_, _ = l.AskPermission(t.Context(), Question{ToolCall: q, Decide: func(ctx context.Context, _ event.ToolCall) (Opinion, error) {
-		return notes(l, Opinion{Verdict: event.Allow})(ctx, q)
+	_, _ = l.AskPermission(t.Context(), Question{ToolCall: q, Decide: func(ctx context.Context, _ event.ToolCall) (CallDecision, error) {
+		return notes(l, CallDecision{Verdict: event.Allow})(ctx, q)
 	}})
-	l.Told(toolCall("a", `{"n":1}`))
+	l.MarkRead(toolCall("a", `{"n":1}`))
 	_, first := l.TakeEnd(toolCall("a", `{"n":1}`))
 	_, second, _ := l.TakeResult("a")
 	open := l.TakeOpen(true)
@@ -45,7 +45,7 @@ func TestAttack_QuestionWithAnotherInput(t *testing.T) {
 }
 
 // A tool of ours may be called with another input than hooks saw, if settings of the agent changed it. The call has one record.
-func TestAttack_OwnCallWithAnotherInput(t *testing.T) {
+func TestLedger_OwnCallWithAnotherInput(t *testing.T) {
 	l := NewLedger(nil)
 	host := attackHost(func(ctx context.Context, c event.ToolCall) event.Decision {
 		l.Note(c)
@@ -54,8 +54,8 @@ func TestAttack_OwnCallWithAnotherInput(t *testing.T) {
 		return d
 	})
 	l.Begin(LedgerOptions{Host: host})
-	ask(t, l, 0, toolCall("a", `{"n":1}`), notes(l, Opinion{Verdict: event.Allow}))
-	l.Told(toolCall("a", `{"n":1}`))
+	ask(t, l, 0, toolCall("a", `{"n":1}`), notes(l, CallDecision{Verdict: event.Allow}))
+	l.MarkRead(toolCall("a", `{"n":1}`))
 	if _, err := l.Call(t.Context(), toolCall("a", `{"n":2}`)); err != nil {
 		t.Fatal(err)
 	}
@@ -78,7 +78,7 @@ type attackHost func(context.Context, event.ToolCall) event.Decision
 func (f attackHost) Decide(ctx context.Context, c event.ToolCall) event.Decision { return f(ctx, c) }
 
 // Two calls under one id at once have one record each.
-func TestAttack_TwoAtOnceHaveOneRecordEach(t *testing.T) {
+func TestLedger_TwoAtOnceHaveOneRecordEach(t *testing.T) {
 	for name, order := range map[string][]string{
 		"one after the other": {"end a", "result", "end b", "result"},
 		"hooks first":         {"end a", "end b", "result", "result"},
@@ -88,10 +88,10 @@ func TestAttack_TwoAtOnceHaveOneRecordEach(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			l := NewLedger(nil)
 			a, b := toolCall("0", `{"n":1}`), toolCall("0", `{"n":2}`)
-			ask(t, l, 0, a, notes(l, Opinion{Verdict: event.Allow}))
-			ask(t, l, 0, b, notes(l, Opinion{Verdict: event.Allow}))
-			l.Told(a)
-			l.Told(b)
+			ask(t, l, 0, a, notes(l, CallDecision{Verdict: event.Allow}))
+			ask(t, l, 0, b, notes(l, CallDecision{Verdict: event.Allow}))
+			l.MarkRead(a)
+			l.MarkRead(b)
 			var got []string
 			for _, what := range order {
 				switch what {
@@ -120,7 +120,7 @@ func TestAttack_TwoAtOnceHaveOneRecordEach(t *testing.T) {
 }
 
 // A decision is about the call of its tool, and not about another with the same id.
-func TestAttack_DecisionsOfTwoAtOnce(t *testing.T) {
+func TestLedger_DecisionsOfTwoAtOnce(t *testing.T) {
 	l := NewLedger(nil)
 	a, b := toolCall("0", `{"n":1}`), event.ToolCall{ID: "0", Name: "other", Input: json.RawMessage(`{}`)}
 	l.Note(a)
@@ -134,7 +134,7 @@ func TestAttack_DecisionsOfTwoAtOnce(t *testing.T) {
 }
 
 // Calls of our tools under one id at once know their agent.
-func TestAttack_RegistryCallsUnderOneIDKnowTheirAgent(t *testing.T) {
+func TestLedger_RegistryCallsUnderOneIDKnowTheirAgent(t *testing.T) {
 	l := NewLedger(nil)
 	c := toolCall("a", `{}`)
 	c.AgentID = "sub"
@@ -147,17 +147,17 @@ func TestAttack_RegistryCallsUnderOneIDKnowTheirAgent(t *testing.T) {
 	}
 }
 
-// A stream that lags behind tells of a denied call when its id is taken again.
-func TestAttack_DeniedThenAgainWithALaggingStream(t *testing.T) {
+// A stream that lags behind reports a denied call when its id is taken again.
+func TestLedger_DeniedThenAgainWithALaggingStream(t *testing.T) {
 	l := NewLedger(nil)
 	c := toolCall("0", `{"n":1}`)
-	ask(t, l, 0, c, notes(l, Opinion{Verdict: event.Deny}))
+	ask(t, l, 0, c, notes(l, CallDecision{Verdict: event.Deny}))
 	l.EndBatch(t.Context(), event.ToolCall{ID: "0"})
-	ask(t, l, 0, c, notes(l, Opinion{Verdict: event.Allow}))
+	ask(t, l, 0, c, notes(l, CallDecision{Verdict: event.Allow}))
 	_, end := l.TakeEnd(c)
-	l.Told(c)
+	l.MarkRead(c)
 	s1, r1, _ := l.TakeResult("0")
-	l.Told(c)
+	l.MarkRead(c)
 	s2, r2, _ := l.TakeResult("0")
 	if !end || !r1 || r2 || len(l.TakeOpen(true)) != 0 || s1.Decision == nil || s1.Decision.Verdict != event.Deny {
 		t.Errorf("end %t, first %t %+v, second %t %+v", end, r1, s1.Decision, r2, s2.Decision)
@@ -165,15 +165,15 @@ func TestAttack_DeniedThenAgainWithALaggingStream(t *testing.T) {
 }
 
 // A call that the last run left open does not take the result of the next one with its id.
-func TestAttack_OpenCallsOfTheLastRunDoNotTakeResults(t *testing.T) {
+func TestLedger_OpenCallsOfTheLastRunDoNotTakeResults(t *testing.T) {
 	l := NewLedger(nil)
 	c := toolCall("0", `{"n":1}`)
 	l.Note(c)
-	l.Told(c)
+	l.MarkRead(c)
 	l.TakeOpen(true) // the run ended
 	l.Begin(LedgerOptions{})
 	l.Note(c) // a service that counts again
-	l.Told(c)
+	l.MarkRead(c)
 	if _, r, known := l.TakeResult("0"); !r || !known {
 		t.Errorf("the call of the new run: record %t, known %t", r, known)
 	}

@@ -38,7 +38,7 @@ func engineOf(t *testing.T, a gate.Approver) *gate.Engine {
 	return gate.NewEngine(g, &gate.EngineOptions{Approver: a})
 }
 
-// One approval is one run, whatever else is said under the id: a host remembers what it decided about the id.
+// One approval is one run, whatever else arrives under the id: a host remembers what it decided about the id.
 func TestLedger_OneApprovalIsOneRun(t *testing.T) {
 	for name, again := range map[string]func(l *Ledger){
 		"control": func(*Ledger) {},
@@ -51,15 +51,15 @@ func TestLedger_OneApprovalIsOneRun(t *testing.T) {
 			ask(t, l, 1, toolCall("a", `{"n":1}`), silent)
 		},
 		"a silent hook with another input": func(l *Ledger) { ask(t, l, 1, toolCall("a", `{"n":2}`), silent) },
-		"the stream twice":                 func(l *Ledger) { l.Heard(toolCall("a", `{}`)); l.Heard(toolCall("a", `{}`)) },
+		"the stream twice":                 func(l *Ledger) { l.AddReported(toolCall("a", `{}`)); l.AddReported(toolCall("a", `{}`)) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			yes := &oneYes{}
 			e := engineOf(t, yes)
 			l := NewLedger(&LedgerOptions{Host: e})
-			ask(t, l, 0, toolCall("a", `{"n":1}`), func(ctx context.Context, c event.ToolCall) (Opinion, error) {
+			ask(t, l, 0, toolCall("a", `{"n":1}`), func(ctx context.Context, c event.ToolCall) (CallDecision, error) {
 				d := e.Decide(gate.WithCallContext(ctx, gate.CallContext{Begins: true}), c)
-				return Opinion{Verdict: d.Verdict, Reason: d.Reason}, nil
+				return CallDecision{Verdict: d.Verdict, Reason: d.Reason}, nil
 			})
 			if _, err := l.Call(t.Context(), toolCall("a", `{"n":1}`)); err != nil {
 				t.Fatal(err)
@@ -73,14 +73,16 @@ func TestLedger_OneApprovalIsOneRun(t *testing.T) {
 }
 
 // A hook that fails opposes the call, who else allows it.
-func TestAttack_AHookThatFailsOpposes(t *testing.T) {
-	fails := func(context.Context, event.ToolCall) (Opinion, error) { return Opinion{}, errors.New("broken") }
-	for name, decide := range map[string]func(context.Context, event.ToolCall) (Opinion, error){"error": fails, "denies": denies} {
+func TestLedger_AHookThatFailsOpposes(t *testing.T) {
+	fails := func(context.Context, event.ToolCall) (CallDecision, error) {
+		return CallDecision{}, errors.New("broken")
+	}
+	for name, decide := range map[string]func(context.Context, event.ToolCall) (CallDecision, error){"error": fails, "denies": denies} {
 		for _, order := range []string{"before", "after"} {
 			t.Run(name+" "+order, func(t *testing.T) {
 				host := &countingHost{}
 				l := NewLedger(&LedgerOptions{Host: host})
-				q := func(n int, d func(context.Context, event.ToolCall) (Opinion, error)) {
+				q := func(n int, d func(context.Context, event.ToolCall) (CallDecision, error)) {
 					_, _ = l.Ask(t.Context(), Question{ToolCall: toolCall("a", `{"n":1}`), Asker: n, Decide: d})
 				}
 				if order == "before" {
@@ -99,10 +101,10 @@ func TestAttack_AHookThatFailsOpposes(t *testing.T) {
 }
 
 // An opposition holds for the id, the tool and the input, also when another call has the id.
-func TestAttack_OppositionOutlivesAnotherRecord(t *testing.T) {
+func TestLedger_OppositionOutlivesAnotherRecord(t *testing.T) {
 	for name, between := range map[string]func(l *Ledger){
-		"batch": func(l *Ledger) { l.EndBatch(t.Context(), event.ToolCall{ID: "a"}) },
-		"heard": func(l *Ledger) { l.Heard(toolCall("a", `{"n":1}`)); l.Heard(toolCall("a", `{"n":1}`)) },
+		"batch":  func(l *Ledger) { l.EndBatch(t.Context(), event.ToolCall{ID: "a"}) },
+		"stream": func(l *Ledger) { l.AddReported(toolCall("a", `{"n":1}`)); l.AddReported(toolCall("a", `{"n":1}`)) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			host := &countingHost{}
@@ -159,7 +161,7 @@ func TestLedger_OpenTransactionIsNotForgotten(t *testing.T) {
 }
 
 // Two calls may have one id at once, as of two subagents whose service counts. Each ends by itself.
-func TestAttack_TwoCallsUnderOneID(t *testing.T) {
+func TestLedger_TwoCallsUnderOneID(t *testing.T) {
 	p := newPlace(t)
 	p.begins("call_0", "amend", `{"file":"a.txt"}`)
 	p.begins("call_0", "amend", `{"file":"b.txt"}`)
@@ -172,7 +174,7 @@ func TestAttack_TwoCallsUnderOneID(t *testing.T) {
 }
 
 // The same with commands, of which the second waits.
-func TestAttack_SecondCommandUnderOneIDWaits(t *testing.T) {
+func TestLedger_SecondCommandUnderOneIDWaits(t *testing.T) {
 	p := newPlace(t)
 	p.begins("call_0", "run", `{"line":"one"}`)
 	second := make(chan string, 1)
@@ -193,7 +195,7 @@ func TestAttack_SecondCommandUnderOneIDWaits(t *testing.T) {
 }
 
 // The end of a batch leaves no transaction open.
-func TestAttack_EndBatchEndsAllTransactions(t *testing.T) {
+func TestLedger_EndBatchEndsAllTransactions(t *testing.T) {
 	p := newPlace(t)
 	p.begins("c", "amend", `{"file":"a.txt"}`)
 	p.begins("c", "amend", `{"file":"b.txt"}`)
@@ -203,12 +205,12 @@ func TestAttack_EndBatchEndsAllTransactions(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
 	if denied := p.asks(ctx, p.question(0, "d", "run", everything, silent)); denied != "" {
-		t.Errorf("after the ends nobody gets a turn: %s", denied)
+		t.Errorf("after the ends no call gets a turn: %s", denied)
 	}
 }
 
 // What a host has recorded can still be ended.
-func TestAttack_HostClosesRecordWithTransaction(t *testing.T) {
+func TestLedger_HostClosesRecordWithTransaction(t *testing.T) {
 	p := newPlace(t)
 	p.begins("c", "run", everything)
 	p.TakeOpen(true)
@@ -221,7 +223,7 @@ func TestAttack_HostClosesRecordWithTransaction(t *testing.T) {
 }
 
 // A run that is ended late does not end the next one.
-func TestAttack_LateCloseOfTheLastRun(t *testing.T) {
+func TestLedger_LateCloseOfTheLastRun(t *testing.T) {
 	p := newPlace(t)
 	end := p.Begin(p.opts)
 	p.Begin(p.opts)
@@ -261,7 +263,7 @@ func TestLedger_WaitingCallIsNotForgotten(t *testing.T) {
 	hold.Commit()
 	denied := <-got
 	if denied == "" {
-		t.Error("a call begins after Close, in a transaction that nobody ends")
+		t.Error("a call begins after Close, in a transaction that has no end")
 	}
 }
 
@@ -284,7 +286,7 @@ func TestLedger_EndedCallKeepsNoLargeInput(t *testing.T) {
 	c := event.ToolCall{ID: "a", Name: "note", Input: big}
 	l.Note(c)
 	l.Decided(event.Decision{CallID: "a", Tool: "note", Verdict: event.Allow, Input: big})
-	l.Told(c)
+	l.MarkRead(c)
 	l.TakeResult("a")
 	l.End(t.Context(), event.ToolCall{ID: "a"}, false)
 	if d := l.Last("a").decision; d != nil && len(d.Input) > largeInput {
@@ -301,7 +303,7 @@ func (h *slowHost) Decide(_ context.Context, c event.ToolCall) event.Decision {
 }
 
 // The end of a call does not take its input from who decides about it.
-func TestAttack_EndWhileTheHostDecides(t *testing.T) {
+func TestLedger_EndWhileTheHostDecides(t *testing.T) {
 	h := &slowHost{make(chan struct{}), make(chan struct{})}
 	l := NewLedger(&LedgerOptions{Host: h})
 	errs := make(chan error, 1)
@@ -318,7 +320,7 @@ func TestAttack_EndWhileTheHostDecides(t *testing.T) {
 }
 
 // All at once.
-func TestAttack_Concurrent(t *testing.T) {
+func TestLedger_Concurrent(t *testing.T) {
 	l := NewLedger(&LedgerOptions{Host: engineOf(t, nil), Rewrite: func(_ context.Context, c event.ToolCall) (json.RawMessage, error) {
 		return json.RawMessage(`{"x":"` + strings.Repeat("y", 2000) + `"}`), nil
 	}})
@@ -336,9 +338,9 @@ func TestAttack_Concurrent(t *testing.T) {
 				c.ID = event.CallID(id)
 				l.Note(c)
 				l.Decided(event.Decision{CallID: event.CallID(id), Input: c.Input})
-				l.Told(c)
+				l.MarkRead(c)
 				end := l.Runs(&tool.Call{ID: event.CallID(id), Name: "note"})
-				l.Denied(l.Heard(c))
+				l.Denied(l.AddReported(c))
 				l.Failed(event.ToolResult{ID: event.CallID(id), Name: "note"})
 				end()
 				l.TakeEnd(c)

@@ -67,8 +67,8 @@ func (l *Ledger) State(id event.CallID) CallState {
 	return CallState{ToolCall: event.ToolCall{ID: id}}
 }
 
-// Told records that the host of a run has read a call in the stream.
-func (l *Ledger) Told(call event.ToolCall) {
+// MarkRead records that the host of a run has read a call in the stream.
+func (l *Ledger) MarkRead(call event.ToolCall) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.hosted = true

@@ -14,7 +14,7 @@ import (
 func TestLedger_AnEndAloneLeavesTheResultToItsCall(t *testing.T) {
 	l := NewLedger(&LedgerOptions{Host: &countingHost{}})
 	l.Result(context.Background(), "a", false) // forged
-	l.HeardEnd("a")
+	l.AddReportedEnd("a")
 	call := toolCall("a", `{"n":1}`)
 	ask(t, l, 0, call, allows)
 	asked := l.Last("a")
@@ -27,7 +27,7 @@ func TestLedger_AnEndAloneLeavesTheResultToItsCall(t *testing.T) {
 // The same for the end that a hook reports, with another input than it was asked about.
 func TestLedger_AnEndAloneLeavesTheHookToItsCall(t *testing.T) {
 	l := NewLedger(&LedgerOptions{Host: &countingHost{}})
-	l.HeardEnd("a")
+	l.AddReportedEnd("a")
 	call := toolCall("a", `{"n":1}`)
 	ask(t, l, 0, call, allows)
 	asked := l.Last("a")

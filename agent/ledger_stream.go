@@ -21,9 +21,9 @@ type Reading struct {
 	Succeeded bool
 }
 
-// Heard has the ledger know of a call that the stream reports, and returns its record: the next one under the id
+// AddReported records a call that the stream reports, and returns its record: the next one under the id
 // that the stream has not reported. Its Reading is empty.
-func (l *Ledger) Heard(call event.ToolCall) *Record {
+func (l *Ledger) AddReported(call event.ToolCall) *Record {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	at := slices.IndexFunc(l.calls[call.ID], func(r *Record) bool { return !r.streamed && r.isNamed(call.Name) })
@@ -33,9 +33,9 @@ func (l *Ledger) Heard(call event.ToolCall) *Record {
 	return l.streamedLocked(l.calls[call.ID][at])
 }
 
-// HeardEnd is Heard for a call of which the stream reports the end alone: it belongs to an earlier run, or the report
+// AddReportedEnd is AddReported for a call of which the stream reports the end alone: it belongs to an earlier run, or the report
 // is forged. Its record is for the reader of the stream only.
-func (l *Ledger) HeardEnd(id event.CallID) *Record {
+func (l *Ledger) AddReportedEnd(id event.CallID) *Record {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.streamedLocked(&Record{ToolCall: event.ToolCall{ID: id}})

@@ -25,15 +25,15 @@ func toolCall(id, input string) event.ToolCall {
 	return event.ToolCall{ID: event.CallID(id), Name: "note", Input: json.RawMessage(input)}
 }
 
-// says answers every question in one way.
-func says(o Opinion) func(context.Context, event.ToolCall) (Opinion, error) {
-	return func(context.Context, event.ToolCall) (Opinion, error) { return o, nil }
+// alwaysDecide answers every question in one way.
+func alwaysDecide(o CallDecision) func(context.Context, event.ToolCall) (CallDecision, error) {
+	return func(context.Context, event.ToolCall) (CallDecision, error) { return o, nil }
 }
 
 var (
-	allows = says(Opinion{Verdict: event.Allow})
-	denies = says(Opinion{Verdict: event.Deny, Reason: "no"})
-	silent = says(Opinion{Silent: true})
+	allows = alwaysDecide(CallDecision{Verdict: event.Allow})
+	denies = alwaysDecide(CallDecision{Verdict: event.Deny, Reason: "no"})
+	silent = alwaysDecide(CallDecision{Silent: true})
 )
 
 // countingHost allows what has "good" in its input.
@@ -47,7 +47,7 @@ func (h *countingHost) Decide(_ context.Context, call event.ToolCall) event.Deci
 	return event.Decision{Reason: "bad input"}
 }
 
-func ask(t testing.TB, l *Ledger, asker int, call event.ToolCall, decide func(context.Context, event.ToolCall) (Opinion, error)) Opinion {
+func ask(t testing.TB, l *Ledger, asker int, call event.ToolCall, decide func(context.Context, event.ToolCall) (CallDecision, error)) CallDecision {
 	t.Helper()
 	got, err := l.Ask(t.Context(), Question{ToolCall: call, Asker: asker, Decide: decide})
 	if err != nil {
@@ -67,7 +67,7 @@ func TestLedger_Stages(t *testing.T) {
 	}
 }
 
-// An id that comes again is another call, which nothing that was said of the first one concerns.
+// An id that comes again is another call, and no decision about the first one applies to it.
 func TestLedger_AnIDThatComesAgainIsAnotherCall(t *testing.T) {
 	for name, again := range map[string]func(l *Ledger){
 		"after the end": func(l *Ledger) {
@@ -78,17 +78,17 @@ func TestLedger_AnIDThatComesAgainIsAnotherCall(t *testing.T) {
 			l.EndBatch(t.Context(), event.ToolCall{ID: "call_0"})
 			ask(t, l, 1, toolCall("call_0", `{"n":1}`), silent)
 		},
-		"somebody asks again": func(l *Ledger) { ask(t, l, 0, toolCall("call_0", `{"n":1}`), silent) },
+		"the hook asks again": func(l *Ledger) { ask(t, l, 0, toolCall("call_0", `{"n":1}`), silent) },
 		"another input":       func(l *Ledger) { ask(t, l, 1, toolCall("call_0", `{"n":2}`), silent) },
 		"another tool": func(l *Ledger) {
 			ask(t, l, 1, event.ToolCall{ID: "call_0", Name: "other", Input: json.RawMessage(`{"n":1}`)}, silent)
 		},
-		"the stream tells it twice": func(l *Ledger) { l.Heard(toolCall("call_0", `{"n":1}`)) },
+		"the stream reports it twice": func(l *Ledger) { l.AddReported(toolCall("call_0", `{"n":1}`)) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := NewLedger(nil)
 			ask(t, l, 0, toolCall("call_0", `{"n":1}`), denies)
-			first := l.Heard(toolCall("call_0", `{"n":1}`))
+			first := l.AddReported(toolCall("call_0", `{"n":1}`))
 			again(l)
 			if !l.Denied(first) || l.Denied(l.Last("call_0")) {
 				t.Errorf("the first is denied: %t, and the second: %t; want the first alone", l.Denied(first), l.Denied(l.Last("call_0")))
@@ -101,32 +101,32 @@ func TestLedger_AnIDThatComesAgainIsAnotherCall(t *testing.T) {
 // written do not matter.
 func TestLedger_OneRecordForEachCall(t *testing.T) {
 	l := NewLedger(nil)
-	heard := l.Heard(toolCall("a", `{"path":"x"}`))
+	reported := l.AddReported(toolCall("a", `{"path":"x"}`))
 	ask(t, l, 0, toolCall("a", `{"path":"/work/x","n":1}`), silent) // agents complete what the model wrote
 	ask(t, l, 1, toolCall("a", `{"n":1,"path":"/work/x"}`), silent)
 	if _, err := l.AskPermission(t.Context(), Question{ToolCall: toolCall("a", `{"n":1}`), Decide: denies}); err != nil {
 		t.Fatal(err)
 	}
-	if len(l.order) != 1 || !l.Denied(heard) {
-		t.Errorf("%d records, denied %t; want one that is denied", len(l.order), l.Denied(heard))
+	if len(l.order) != 1 || !l.Denied(reported) {
+		t.Errorf("%d records, denied %t; want one that is denied", len(l.order), l.Denied(reported))
 	}
 }
 
 // Whatever keeps a call from being made is a denial: the answer itself, an error, a panic, a Rewrite that fails.
 func TestLedger_Denials(t *testing.T) {
 	for name, x := range map[string]struct {
-		decide  func(context.Context, event.ToolCall) (Opinion, error)
+		decide  func(context.Context, event.ToolCall) (CallDecision, error)
 		rewrite error
 		denied  bool
 	}{
 		"allowed":     {allows, nil, false},
-		"no opinion":  {silent, nil, false},
-		"to be asked": {says(Opinion{Verdict: event.Ask}), nil, false},
+		"no decision": {silent, nil, false},
+		"to be asked": {alwaysDecide(CallDecision{Verdict: event.Ask}), nil, false},
 		"denied":      {denies, nil, true},
-		"an error": {func(context.Context, event.ToolCall) (Opinion, error) {
-			return Opinion{Silent: true}, errors.New("broken")
+		"an error": {func(context.Context, event.ToolCall) (CallDecision, error) {
+			return CallDecision{Silent: true}, errors.New("broken")
 		}, nil, true},
-		"a panic":       {func(context.Context, event.ToolCall) (Opinion, error) { panic("broken") }, nil, true},
+		"a panic":       {func(context.Context, event.ToolCall) (CallDecision, error) { panic("broken") }, nil, true},
 		"a bad rewrite": {allows, errors.New("broken"), true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -145,9 +145,9 @@ func TestLedger_Denials(t *testing.T) {
 // A call of our own tool runs because it was allowed with this input, once. All others are decided when they come, and
 // a second run of an allowed call is another call.
 func TestLedger_OwnCallsAreDecided(t *testing.T) {
-	asks := says(Opinion{Verdict: event.Ask})
-	other := says(Opinion{Verdict: event.Allow, Input: json.RawMessage(`{"n":2}`)})
-	question := func(decide func(context.Context, event.ToolCall) (Opinion, error)) func(l *Ledger) {
+	asks := alwaysDecide(CallDecision{Verdict: event.Ask})
+	other := alwaysDecide(CallDecision{Verdict: event.Allow, Input: json.RawMessage(`{"n":2}`)})
+	question := func(decide func(context.Context, event.ToolCall) (CallDecision, error)) func(l *Ledger) {
 		return func(l *Ledger) {
 			ask(t, l, 0, toolCall("a", `{"n":1}`), asks)
 			_, _ = l.AskPermission(t.Context(), Question{ToolCall: toolCall("a", `{"n":1}`), Decide: decide})
@@ -158,7 +158,7 @@ func TestLedger_OwnCallsAreDecided(t *testing.T) {
 		call   string
 		runs   bool
 	}{
-		"nobody was asked":           {func(*Ledger) {}, `{"n":1}`, false},
+		"no hook was asked":          {func(*Ledger) {}, `{"n":1}`, false},
 		"allowed":                    {func(l *Ledger) { ask(t, l, 0, toolCall("a", `{"n":1}`), allows) }, `{ "n": 1 }`, true},
 		"allowed with another input": {func(l *Ledger) { ask(t, l, 0, toolCall("a", `{"n":3}`), allows) }, `{"n":1}`, false},
 		"denied":                     {func(l *Ledger) { ask(t, l, 0, toolCall("a", `{"n":1}`), denies) }, `{"n":1}`, false},
@@ -176,7 +176,7 @@ func TestLedger_OwnCallsAreDecided(t *testing.T) {
 		}, `{"n":1}`, false},
 		"asked and allowed":           {question(allows), `{"n":1}`, true},
 		"asked and denied":            {question(denies), `{"n":1}`, false},
-		"asked, and nobody answers":   {question(silent), `{"n":1}`, false},
+		"asked, and no decision":      {question(silent), `{"n":1}`, false},
 		"replaced":                    {func(l *Ledger) { ask(t, l, 0, toolCall("a", `{"n":1}`), other) }, `{"n":2}`, true},
 		"the input that was replaced": {func(l *Ledger) { ask(t, l, 0, toolCall("a", `{"n":1}`), other) }, `{"n":1}`, false},
 		"a question about another one": {func(l *Ledger) {
@@ -231,14 +231,14 @@ func TestLedger_Rewrite(t *testing.T) {
 		return json.RawMessage(strings.ReplaceAll(string(c.Input), "old", "new")), nil
 	}})
 	for asker := range 3 {
-		got := ask(t, l, asker, toolCall("a", `{"n":"old"}`), func(_ context.Context, c event.ToolCall) (Opinion, error) {
+		got := ask(t, l, asker, toolCall("a", `{"n":"old"}`), func(_ context.Context, c event.ToolCall) (CallDecision, error) {
 			if string(c.Input) != `{"n":"new"}` {
 				t.Errorf("%d is shown %s", asker, c.Input)
 			}
-			return Opinion{Silent: true}, nil
+			return CallDecision{Silent: true}, nil
 		})
 		if string(got.Input) != `{"n":"new"}` {
-			t.Errorf("the agent is told %q", got.Input)
+			t.Errorf("the agent receives %q", got.Input)
 		}
 	}
 	if got := ask(t, l, 0, toolCall("b", `{"n":"same"}`), silent); got.Input != nil || made != 2 {
@@ -246,7 +246,7 @@ func TestLedger_Rewrite(t *testing.T) {
 	}
 }
 
-// The oldest calls are forgotten, those that are over first. That an open one is, the log tells.
+// The oldest calls are forgotten, those that are over first. The log reports an open one that is forgotten.
 func TestLedger_IsBounded(t *testing.T) {
 	var log bytes.Buffer
 	l := NewLedger(&LedgerOptions{Logger: slog.New(slog.NewTextHandler(&log, nil))})
@@ -263,7 +263,7 @@ func TestLedger_IsBounded(t *testing.T) {
 		t.Errorf("the oldest is there: %t; log: %s", l.Last("0") != nil, log.String())
 	}
 	for i := range 3 * rememberedCalls {
-		l.Heard(toolCall("same", fmt.Sprint(i)))
+		l.AddReported(toolCall("same", fmt.Sprint(i)))
 		l.EndBatch(t.Context(), event.ToolCall{ID: "same"})
 	}
 	if len(l.order) != rememberedCalls || len(l.calls) > rememberedCalls {
@@ -278,7 +278,7 @@ func TestLedger_LargeInputsAreForgotten(t *testing.T) {
 		host := &countingHost{}
 		l := NewLedger(&LedgerOptions{Host: host})
 		if hosted {
-			l.Told(toolCall("a", large))
+			l.MarkRead(toolCall("a", large))
 		}
 		ask(t, l, 0, toolCall("a", large), allows)
 		if _, err := l.Call(t.Context(), toolCall("a", large)); err != nil {
@@ -300,7 +300,7 @@ func TestLedger_LargeInputsAreForgotten(t *testing.T) {
 	}
 }
 
-// A call whose id the agent does not tell is the oldest with its name and input that waits. It does what a list of
+// A call whose id the agent does not report is the oldest with its name and input that waits. It does what a list of
 // pairs would do.
 func TestLedger_CallsWithoutAnID(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -346,15 +346,15 @@ func TestLedger_CallsWithoutAnID(t *testing.T) {
 // How a tool of ours failed is put into the result of its call, and of no other.
 func TestLedger_FailuresOfOwnTools(t *testing.T) {
 	l := NewLedger(nil)
-	first := l.Heard(toolCall("a", `{}`))
+	first := l.AddReported(toolCall("a", `{}`))
 	held := event.ToolResult{ID: "a", Status: event.ToolNeedsApproval, Failure: &event.ToolFailure{Message: "held"}}
 	l.Failed(held)
 	l.EndBatch(t.Context(), event.ToolCall{ID: "a"})
-	second := l.Heard(toolCall("a", `{}`))
+	second := l.AddReported(toolCall("a", `{}`))
 	early := held
 	early.ID, early.Name = "b", "note"
 	l.Failed(early)
-	third := l.Heard(event.ToolCall{ID: "b", Name: "mcp__drover__note"}) // the stream is late
+	third := l.AddReported(event.ToolCall{ID: "b", Name: "mcp__drover__note"}) // the stream is late
 	for _, x := range []struct {
 		record *Record
 		status event.ToolStatus
@@ -373,12 +373,12 @@ func TestLedger_FailuresOfOwnTools(t *testing.T) {
 	}
 }
 
-// A result that comes after the next prompt has begun belongs to nobody, and a call of the last prompt is not read
+// A result that comes after the next prompt has begun belongs to no call, and a call of the last prompt is not read
 // as one of this.
 func TestLedger_ReadingEndsWithThePrompt(t *testing.T) {
 	l := NewLedger(nil)
-	l.Heard(toolCall("done", `{}`)).Reading.Over = true
-	open := l.Heard(toolCall("open", `{}`)).Reading
+	l.AddReported(toolCall("done", `{}`)).Reading.Over = true
+	open := l.AddReported(toolCall("open", `{}`)).Reading
 	open.Name, open.Turn = "note", 3
 	l.NextPrompt()
 	if r := l.Read("done"); r != nil {
@@ -387,7 +387,7 @@ func TestLedger_ReadingEndsWithThePrompt(t *testing.T) {
 	if r := l.Read("open"); r == nil || *r.Reading != (Reading{Name: "note", Over: true}) {
 		t.Errorf("a call without a result is %+v, want it to be over", r)
 	}
-	if r := l.HeardEnd("unknown"); r.Reading == nil || l.Read("unknown") != r {
+	if r := l.AddReportedEnd("unknown"); r.Reading == nil || l.Read("unknown") != r {
 		t.Error("the end of a call of an earlier run is not read")
 	}
 	if open := l.TakeOpen(true); len(open) != 2 {
@@ -402,14 +402,14 @@ func TestLedger_AnEndAloneTakesNoRecord(t *testing.T) {
 	call := toolCall("a", `{"n":1}`)
 	ask(t, l, 0, call, allows)
 	asked := l.Last("a")
-	l.HeardEnd("a")
+	l.AddReportedEnd("a")
 	if got := l.Last("a"); got != asked {
 		t.Errorf("the last call is %+v, want the one that was asked about", got)
 	}
-	if got := l.Heard(call); got != asked {
+	if got := l.AddReported(call); got != asked {
 		t.Errorf("the stream reports the call, and its record is %+v, want the one that was asked about", got)
 	}
-	l.Told(call)
+	l.MarkRead(call)
 	if s, _, known := l.TakeResult("a"); !known || s.Name != call.Name {
 		t.Errorf("the host reads the result of %+v, known %t", s, known)
 	}

@@ -50,7 +50,7 @@ func (l *Ledger) begin(ctx context.Context, p *passage) error {
 	if err == nil {
 		return nil
 	}
-	p.answer = Opinion{Verdict: event.Deny, Reason: noCheckpoint(err)}
+	p.answer = CallDecision{Verdict: event.Deny, Reason: noCheckpoint(err)}
 	l.refuse(p)
 	return nil
 }

@@ -50,7 +50,7 @@ func (p *runPlace) ledger(within context.Context) *Ledger {
 	return l
 }
 
-func (p *runPlace) question(asker int, id, name, input string, decide func(context.Context, event.ToolCall) (Opinion, error)) Question {
+func (p *runPlace) question(asker int, id, name, input string, decide func(context.Context, event.ToolCall) (CallDecision, error)) Question {
 	return Question{
 		ToolCall: event.ToolCall{ID: event.CallID(id), Name: name, Input: json.RawMessage(input), Dir: p.w.Root()},
 		Asker:    asker, Waits: true, Decide: decide,
@@ -131,16 +131,16 @@ func TestLedger_CallsAreTransactions(t *testing.T) {
 		p.begins("c", "run", everything)
 		p.write("a.txt", "new")
 		p.waits("other", "run", everything)
-		told := p.End(t.Context(), event.ToolCall{ID: "c"}, failed)
+		notice := p.End(t.Context(), event.ToolCall{ID: "c"}, failed)
 		p.wants("a.txt", map[bool]string{false: "new", true: "old"}[failed])
-		if failed != strings.Contains(told, "a.txt") {
-			t.Errorf("failed %t: the model is told %q", failed, told)
+		if failed != strings.Contains(notice, "a.txt") {
+			t.Errorf("failed %t: the model receives %q", failed, notice)
 		}
 		if p.End(t.Context(), event.ToolCall{ID: "c"}, true) != "" {
 			t.Error("it was rolled back twice")
 		}
 		p.begins("next", "run", everything)
-		p.begins("looks", "look", `{}`) // waits for nobody
+		p.begins("looks", "look", `{}`) // waits for no other call
 	}
 }
 
@@ -158,16 +158,16 @@ func TestLedger_DeniedCallsHaveNoTransaction(t *testing.T) {
 	}
 	waiting, asked := make(chan string), make(chan struct{})
 	go func() {
-		waiting <- p.asks(t.Context(), p.question(0, "denied meanwhile", "run", everything, func(context.Context, event.ToolCall) (Opinion, error) {
+		waiting <- p.asks(t.Context(), p.question(0, "denied meanwhile", "run", everything, func(context.Context, event.ToolCall) (CallDecision, error) {
 			close(asked)
-			return Opinion{Silent: true}, nil
+			return CallDecision{Silent: true}, nil
 		}))
 	}()
 	<-asked
 	p.untilOpen("denied meanwhile", 1)
 	p.asks(ctx, p.question(1, "denied meanwhile", "run", everything, denies))
 	if denied := <-waiting; denied != "" {
-		t.Errorf("the one who waited says %q", denied)
+		t.Errorf("the call that waited is denied: %q", denied)
 	}
 	p.End(t.Context(), event.ToolCall{ID: "first"}, false)
 	p.begins("next", "run", everything)
@@ -180,15 +180,15 @@ func TestLedger_AnIDThatWasDeniedCanBeginAgain(t *testing.T) {
 	p.EndBatch(t.Context(), event.ToolCall{ID: "call_0"})
 	p.begins("call_0", "run", everything)
 	p.write("a.txt", "changed")
-	if told := p.EndBatch(t.Context(), event.ToolCall{ID: "call_0"}, event.ToolCall{ID: "unknown"}); !strings.Contains(told, "a.txt") {
-		t.Errorf("the model is told %q", told)
+	if notice := p.EndBatch(t.Context(), event.ToolCall{ID: "call_0"}, event.ToolCall{ID: "unknown"}); !strings.Contains(notice, "a.txt") {
+		t.Errorf("the model receives %q", notice)
 	}
 	p.wants("a.txt", "old")
 }
 
 // A call may begin before it is known that it is made with another input.
 func TestLedger_AReplacedInputBeginsAgain(t *testing.T) {
-	replaces := says(Opinion{Verdict: event.Allow, Input: json.RawMessage(`{"file":"b.txt"}`)})
+	replaces := alwaysDecide(CallDecision{Verdict: event.Allow, Input: json.RawMessage(`{"file":"b.txt"}`)})
 	for name, replace := range map[string]func(p *runPlace) error{
 		"by a hook": func(p *runPlace) error {
 			_, err := p.Ask(t.Context(), p.question(1, "w", "amend", `{"file":"a.txt"}`, replaces))
@@ -215,15 +215,15 @@ func TestLedger_AReplacedInputBeginsAgain(t *testing.T) {
 			p.begins("free", "amend", `{"file":"a.txt"}`)
 			p.waits("meets it", "amend", `{"file":"b.txt"}`)
 			p.write("b.txt", "x")
-			if told := p.End(t.Context(), event.ToolCall{ID: "w"}, true); !strings.Contains(told, "b.txt") {
-				t.Errorf("the model is told %q", told)
+			if notice := p.End(t.Context(), event.ToolCall{ID: "w"}, true); !strings.Contains(notice, "b.txt") {
+				t.Errorf("the model receives %q", notice)
 			}
 			p.wants("b.txt", "old")
 		})
 	}
 }
 
-// Of two calls with one id at once the one ends whose input is told, in whatever order.
+// Of two calls with one id at once the one ends whose input is reported, in whatever order.
 func TestLedger_NamesakesEndByTheirInput(t *testing.T) {
 	p := newPlace(t)
 	first, second := `{"file":"a.txt"}`, `{"file":"b.txt"}`
@@ -237,7 +237,7 @@ func TestLedger_NamesakesEndByTheirInput(t *testing.T) {
 	p.wants("b.txt", "old")
 }
 
-// A wait for others is no part of the time that somebody has who must answer soon.
+// A hook that must answer soon does not wait for other calls.
 func TestLedger_UrgentAnswerDoesNotWait(t *testing.T) {
 	p := newPlace(t)
 	p.begins("first", "run", everything)
@@ -250,7 +250,7 @@ func TestLedger_UrgentAnswerDoesNotWait(t *testing.T) {
 	}
 }
 
-// A call whose end cannot be told, or that comes after the end of the run, is not made.
+// A call whose end cannot be reported, or that comes after the end of the run, is not made.
 func TestLedger_CallsThatAreNotMade(t *testing.T) {
 	p := newPlace(t)
 	if denied := p.asks(t.Context(), p.question(0, "", "run", everything, allows)); !strings.Contains(denied, "has no id") {
@@ -294,9 +294,9 @@ func TestLedger_ARunWithinACall(t *testing.T) {
 func TestLedger_AnEndAloneEndsNoTransaction(t *testing.T) {
 	p := newPlace(t)
 	p.Result(context.Background(), "a", false) // forged
-	p.HeardEnd("a")
+	p.AddReportedEnd("a")
 	p.begins("a", "run", `{"line":"1"}`)
-	p.Result(context.Background(), "a", true) // the CLI refused it: no hook tells the end
+	p.Result(context.Background(), "a", true) // the CLI refused it: no hook reports the end
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
 	if denied := p.asks(ctx, p.question(0, "b", "run", `{"line":"2"}`, silent)); denied != "" {

@@ -81,7 +81,7 @@ func collect(t testing.TB, stream iter.Seq2[event.Event, error]) []event.Event {
 	return events
 }
 
-// wellFormed says which promise about every stream is broken.
+// wellFormed reports which promise about every stream is broken.
 func wellFormed(events []event.Event) error {
 	if err := numbered(events); err != nil {
 		return err
@@ -151,7 +151,7 @@ func doneOf(events []event.Event) event.Done {
 	return done
 }
 
-// droppedIn is what the last event says about dropped events.
+// droppedIn is the count of dropped events in the last event.
 func droppedIn(events []event.Event) string {
 	return string(events[len(events)-1].Metadata[agent.DroppedEvents])
 }

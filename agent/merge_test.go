@@ -48,7 +48,7 @@ func filled(t *testing.T, word string, n int) agent.Request {
 	return agent.Request{
 		Settings: agent.Settings{
 			Dir: word, Workspace: new(workspace.Workspace), Model: word, Effort: word, SystemPrompt: word, AppendSystemPrompt: word,
-			MaxTurns: n, SideCallsPerTurn: n, Budget: &guard.Budget{MaxCostUSD: float64(n)}, Tools: []string{word}, DisallowedTools: []string{word},
+			MaxTurns: n, SideCallsPerTurn: n, Budget: &guard.Budget{MaxCostUSD: float64(n)}, Tools: []string{word}, DisallowedTools: []string{word}, UnknownTools: []string{word},
 			ToolServer: word, Servers: map[string]agent.Server{word: {URL: word}}, PartialText: true,
 			Permissions: &gate.Permissions{FileWrite: gate.LevelAllow, WritablePaths: []string{word}},
 		},
@@ -70,10 +70,10 @@ func (skill) WriteIn(*os.Root) error { return nil }
 func TestMerge_RequestOverridesTheDefaults(t *testing.T) {
 	defaults, own := filled(t, "Default", 1), filled(t, "Own", 2)
 	if diff := cmp.Diff(own, requested(t, defaults, own), equalRequests); diff != "" {
-		t.Errorf("all is said (-want +got):\n%s", diff)
+		t.Errorf("every field is set (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff(defaults, requested(t, defaults, agent.Request{}), equalRequests); diff != "" {
-		t.Errorf("nothing is said (-want +got):\n%s", diff)
+		t.Errorf("no field is set (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff(own, requested(t, agent.Request{}, own), equalRequests); diff != "" {
 		t.Errorf("there are no defaults (-want +got):\n%s", diff)
@@ -109,7 +109,7 @@ func TestMerge_ListsReplaceTheDefaults(t *testing.T) {
 		wantDenied  []string
 		wantPaths   []string
 	}{
-		{"nothing said", nil, []string{"Read", "Edit"}, []string{"Bash"}, []string{"src"}},
+		{"unset", nil, []string{"Read", "Edit"}, []string{"Bash"}, []string{"src"}},
 		{"empty", []string{}, []string{}, []string{}, []string{}},
 		{"one", []string{"Grep"}, []string{"Grep"}, []string{"Grep"}, []string{"Grep"}},
 	}
@@ -137,7 +137,7 @@ func TestMerge_PermissionsFieldByField(t *testing.T) {
 		{"only the run's", nil, &p{ShellExecute: deny}, &p{ShellExecute: deny}},
 		{"different fields", &p{FileWrite: allow}, &p{ShellExecute: deny}, &p{FileWrite: allow, ShellExecute: deny}},
 		{"the same field", &p{FileWrite: allow, NetworkAccess: deny}, &p{FileWrite: deny, NetworkAccess: allow}, &p{FileWrite: deny, NetworkAccess: allow}},
-		{"ask is said, unset is not", &p{FileWrite: allow, ShellExecute: deny}, &p{FileWrite: ask}, &p{FileWrite: ask, ShellExecute: deny}},
+		{"ask overrides, unset does not", &p{FileWrite: allow, ShellExecute: deny}, &p{FileWrite: ask}, &p{FileWrite: ask, ShellExecute: deny}},
 		{"the mode of the defaults", &p{Mode: gate.ModeBypass}, &p{}, &p{Mode: gate.ModeBypass}},
 		{"the mode of the run", &p{Mode: gate.ModeBypass}, &p{Mode: gate.ModeAuto}, &p{Mode: gate.ModeAuto}},
 		{"a mode over levels of the defaults", &p{FileWrite: deny}, &p{Mode: gate.ModeAuto}, &p{FileWrite: deny, Mode: gate.ModeAuto}},

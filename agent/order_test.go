@@ -28,7 +28,7 @@ func asking(t *testing.T, takes time.Duration, steps ...agenttest.Step) *agent.R
 	})
 }
 
-// What the host says of a call stands between the tool_use and the tool_result, whichever of the two
+// The events of the host about a call are between the tool_use and the tool_result, whichever of the two
 // goroutines was faster.
 func TestOrder_DecisionIsBetweenTheCallAndItsResult(t *testing.T) {
 	bash := call("a", "Bash")
@@ -45,7 +45,7 @@ func TestOrder_DecisionIsBetweenTheCallAndItsResult(t *testing.T) {
 			"tool_use:a permission_request:a gate:decision:a tool_result:a done:success",
 		},
 		{
-			"the agent tells first",
+			"the agent reports first",
 			[]agenttest.Step{agenttest.Emit(bash), agenttest.Decide(bash), result, done},
 			"tool_use:a permission_request:a gate:decision:a tool_result:a done:success",
 		},
@@ -99,7 +99,7 @@ func TestOrder_DecisionIsBetweenTheCallAndItsResult(t *testing.T) {
 	}
 }
 
-// While somebody thinks about the answer, the question is there to be read.
+// While the approver thinks about the answer, the question is there to be read.
 func TestOrder_QuestionIsReadBeforeItsAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begun := time.Now()
@@ -117,7 +117,7 @@ func TestOrder_QuestionIsReadBeforeItsAnswer(t *testing.T) {
 	})
 }
 
-// What the host tells has the place of its call: session, turn, subagent.
+// An event of the host has the session, the turn and the subagent of its call.
 func TestDecision_HasTheSessionTurnAndSubagentOfItsCall(t *testing.T) {
 	inner, outer := call("inner", "Bash"), call("outer", "Read")
 	at := func(session string, turn int, parent, subagent string, p event.Payload) agenttest.Step {
@@ -125,10 +125,10 @@ func TestDecision_HasTheSessionTurnAndSubagentOfItsCall(t *testing.T) {
 	}
 	r := asking(t, 0,
 		at("s1", 0, "", "", event.Init{}),
-		agenttest.Decide(inner), // before it is told
+		agenttest.Decide(inner), // before it is reported
 		at("s1", 2, "task", "sub", inner),
 		at("s2", 3, "", "", outer),
-		agenttest.Decide(outer), // after it was told
+		agenttest.Decide(outer), // after it was reported
 		at("s3", 4, "", "", text("x")),
 		agenttest.Decide(call("unknown", "Read")),
 		agenttest.Done(""),
@@ -153,7 +153,7 @@ func placeOf(e event.Event) string {
 	return e.SessionID + " " + string(rune('0'+e.Turn)) + " " + string(e.ParentToolUseID) + " " + e.AgentID
 }
 
-// A stop withdraws the question that somebody is thinking about; the stream does not wait for him.
+// A stop withdraws the question that the approver is thinking about; the stream does not wait for the answer.
 func TestStop_DoesNotWaitForAnAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())

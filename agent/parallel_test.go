@@ -18,7 +18,7 @@ import (
 	"github.com/drover-agents/drover/internal/testkit"
 )
 
-// task makes a task of a script. name is its agent, and what tells its events from others.
+// task makes a task of a script. name is its agent, and distinguishes its events from others.
 func task(t *testing.T, name string, steps ...agenttest.Step) agent.Task {
 	t.Helper()
 	return agent.Task{Runner: newRunner(t, &agenttest.Adapter{Name: name, Steps: steps}, nil)}

@@ -14,7 +14,7 @@ import (
 	"github.com/drover-agents/drover/tool"
 )
 
-// decided is what the host of a run says about a call; "no host" for a run without one.
+// decided is what the host of a run decides about a call; "no host" for a run without one.
 func decided(t *testing.T, opts agent.RunnerOptions, req agent.Request, name string) string {
 	t.Helper()
 	got := "no host"
@@ -61,7 +61,7 @@ func TestHost_DecidesByPermissionsListsAndPolicies(t *testing.T) {
 		tool string
 		want string
 	}{
-		{"nothing said", none, request{}, "Bash", "no host"},
+		{"nothing set", none, request{}, "Bash", "no host"},
 		{"lists alone are the adapter's", none, request{Settings: agent.Settings{Tools: []string{}, DisallowedTools: []string{"Bash"}}}, "Bash", "no host"},
 		{"a list with arguments is a gate's", none, request{Settings: agent.Settings{Tools: []string{"Bash(git status)"}}}, "Bash", "deny"},
 		{"another tool on a list with arguments", none, request{Settings: agent.Settings{Tools: []string{"Bash(git status)", "Read"}}}, "Read", "allow"},
@@ -69,8 +69,8 @@ func TestHost_DecidesByPermissionsListsAndPolicies(t *testing.T) {
 
 		{"allowed capability", none, request{Settings: agent.Settings{Permissions: &gate.Permissions{ShellExecute: gate.LevelAllow}}}, "Bash", "allow"},
 		{"denied capability", yes, request{Settings: agent.Settings{Permissions: &gate.Permissions{ShellExecute: gate.LevelDeny}}}, "Bash", "deny"},
-		{"ask, and nobody is there", none, request{Settings: agent.Settings{Permissions: askAll}}, "Bash", "deny"},
-		{"ask, and somebody allows", yes, request{Settings: agent.Settings{Permissions: askAll}}, "Bash", "allow"},
+		{"ask, and no approver", none, request{Settings: agent.Settings{Permissions: askAll}}, "Bash", "deny"},
+		{"ask, and the approver allows", yes, request{Settings: agent.Settings{Permissions: askAll}}, "Bash", "allow"},
 		{"a tool without capabilities", none, request{Settings: agent.Settings{Permissions: askAll}}, "Read", "allow"},
 		{"bypass", none, request{Settings: agent.Settings{Permissions: &gate.Permissions{Mode: gate.ModeBypass}}}, "Bash", "allow"},
 		{"levels of the defaults", agent.RunnerOptions{Defaults: request{Settings: agent.Settings{Permissions: &gate.Permissions{ShellExecute: gate.LevelAllow}}}}, request{Settings: agent.Settings{Permissions: askAll}}, "Bash", "allow"},
@@ -113,7 +113,7 @@ func TestHost_DecidesByPermissionsListsAndPolicies(t *testing.T) {
 	}
 }
 
-// A question is an event of the run whether or not somebody can answer it.
+// A question is an event of the run with an approver that answers it and without one.
 func TestPermissionRequest_EveryQuestionIsAnEvent(t *testing.T) {
 	approver := gate.ApproverFunc(func(context.Context, gate.Question) (gate.Answer, error) {
 		return gate.Answer{Reason: "Not today."}, nil
@@ -123,8 +123,8 @@ func TestPermissionRequest_EveryQuestionIsAnEvent(t *testing.T) {
 		approver gate.Approver
 		reason   string
 	}{
-		{"somebody answers", approver, "Not today."},
-		{"nobody can", nil, "no approver is set"},
+		{"the approver answers", approver, "Not today."},
+		{"no approver", nil, "no approver is set"},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {

@@ -20,7 +20,7 @@ import (
 // reader has taken with the one it looks at.
 const held = 2 * 256
 
-// count emits numbered texts and says how far it has come.
+// count emits numbered texts and counts them.
 func count(n int, emitted *atomic.Int64) agenttest.Step {
 	return func(r *agenttest.Run) {
 		for i := range n {
@@ -158,7 +158,7 @@ func TestBreak_EndsAnAdapterThatIgnoresTheContext(t *testing.T) {
 	})
 }
 
-// A done that the adapter says because the reader has left still tells how to go on.
+// A done that the adapter emits because the reader has left still has the token to go on with.
 func TestBreak_KeepsTheTokenOfTheNextDone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := scripted(t, agenttest.Emit(text("a")), agenttest.Obstinate(), agenttest.Block(), agenttest.Done("token"))

@@ -40,6 +40,18 @@ type Readiness struct {
 	Cause error
 }
 
+// String is the state, what was found, and the problem: "ready: 2.1.325 at /usr/bin/claude".
+func (r Readiness) String() string {
+	text := string(r.State)
+	if found := strings.TrimSpace(r.Version + " at " + r.Path); r.Path != "" {
+		text += ": " + found
+	}
+	if r.Detail != "" {
+		text += ": " + r.Detail
+	}
+	return text
+}
+
 // ErrUnavailable is wrapped by the error of a run of an agent that is missing or too old.
 var ErrUnavailable = errors.New("agent: the agent cannot be run")
 

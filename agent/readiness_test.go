@@ -19,11 +19,11 @@ func TestReadiness_ErrorHasTheDetailAndTheRepair(t *testing.T) {
 	}{
 		{"ready", agent.Readiness{State: agent.StateReady}, ""},
 		{"untested", agent.Readiness{State: agent.StateUntested, Detail: "it is newer than 2.1"}, ""},
-		{"unknown", agent.Readiness{State: agent.StateUnknown, Detail: "it does not tell"}, ""},
-		{"not said", agent.Readiness{}, ""},
+		{"unknown", agent.Readiness{State: agent.StateUnknown, Detail: "it reports no state"}, ""},
+		{"not set", agent.Readiness{}, ""},
 		{"missing", agent.Readiness{State: agent.StateMissing}, "agent: the agent cannot be run: it is missing"},
 		{
-			"missing with all there is to say",
+			"missing with all fields",
 			agent.Readiness{State: agent.StateMissing, Detail: "there is no claude in PATH", Repair: "make setup", Cause: fs.ErrNotExist},
 			"agent: the agent cannot be run: it is missing: there is no claude in PATH\n  next: make setup",
 		},
@@ -49,5 +49,17 @@ func TestReadiness_ErrorHasTheDetailAndTheRepair(t *testing.T) {
 				t.Errorf("%v wraps neither ErrUnavailable nor its cause", err)
 			}
 		})
+	}
+}
+
+func TestReadiness_String(t *testing.T) {
+	for want, r := range map[string]agent.Readiness{
+		"ready: 2.1.325 at /bin/claude":          {State: agent.StateReady, Version: "2.1.325", Path: "/bin/claude", Tested: "2.1.197 to 2.1.325"},
+		"missing: there is no claude in PATH":    {State: agent.StateMissing, Detail: "there is no claude in PATH"},
+		"unknown: at /bin/claude: it is a shell": {State: agent.StateUnknown, Path: "/bin/claude", Detail: "it is a shell"},
+	} {
+		if got := r.String(); got != want {
+			t.Errorf("it is printed as %q, want %q", got, want)
+		}
 	}
 }

@@ -175,13 +175,17 @@ func (r *Runner) prepare(ctx context.Context, req Request) (*run, error) {
 	if req.Resume == "" && !req.Fresh {
 		req.Resume = r.ResumeToken()
 	}
+	known := req.KnownNames(r.adapter.Catalogue(), req.Registry)
+	if err := req.CheckNames(known); err != nil {
+		return nil, err
+	}
 	x := newRun(ctx, r)
-	host, err := r.host(req, x.merged.emit)
+	host, err := r.host(req, known, x.merged.emit)
 	if err != nil {
 		return nil, err
 	}
-	if teller, ok := host.(Teller); ok {
-		teller.TellTo(x.merged.emit)
+	if emitter, ok := host.(Emitter); ok {
+		emitter.EmitTo(x.merged.emit)
 	}
 	req.Host = host
 	x.id, x.seq = cmp.Or(req.RunID, x.id), req.LastSeq
@@ -191,7 +195,7 @@ func (r *Runner) prepare(ctx context.Context, req Request) (*run, error) {
 }
 
 // host makes the engine that decides about the tool calls of a run, or returns nil if the agent alone decides.
-func (r *Runner) host(req Request, emit func(event.Event)) (Host, error) {
+func (r *Runner) host(req Request, known tool.KnownNames, emit func(event.Event)) (Host, error) {
 	switch {
 	case req.Host != nil && (req.Permissions != nil || len(r.opts.Policies) > 0):
 		return nil, advice.Wrap(errors.New("agent: a request with a Host cannot have Permissions or Policies too"), "put them into the gate of the host")
@@ -201,6 +205,9 @@ func (r *Runner) host(req Request, emit func(event.Event)) (Host, error) {
 		return req.Host, nil
 	}
 	g, err := gate.New(r.policies(req)...)
+	if err == nil {
+		err = g.CheckNames(known)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("agent: permissions of the run: %w", err)
 	}

@@ -74,7 +74,7 @@ func BenchmarkRunner(b *testing.B) {
 	}
 }
 
-// perEvent reads streams of so many events and says how long a thousand of them take.
+// perEvent reads streams of so many events and returns how long a thousand of them take.
 func perEvent(b *testing.B, events int, open func() iter.Seq2[event.Event, error]) time.Duration {
 	b.ReportAllocs()
 	n := 0

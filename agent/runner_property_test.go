@@ -46,15 +46,15 @@ func drawPlan(t *rapid.T) plan {
 	}
 }
 
-// step makes a step of its name. told counts what the adapter said before its end.
-func step(name string, told *told) agenttest.Step {
+// step makes a step of its name. out counts what the adapter emitted before its end.
+func step(name string, out *emissions) agenttest.Step {
 	switch name {
 	case "text":
-		return told.emit(text("x"))
+		return out.emit(text("x"))
 	case "call a", "call b":
-		return told.emit(call(name[5:], "Read"))
+		return out.emit(call(name[5:], "Read"))
 	case "result a", "result b":
-		return told.emit(event.ToolResult{ID: event.CallID(name[7:]), Status: event.ToolSuccess})
+		return out.emit(event.ToolResult{ID: event.CallID(name[7:]), Status: event.ToolSuccess})
 	case "decide a", "decide b":
 		return agenttest.Decide(call(name[7:], "Read"))
 	case "ask a":
@@ -68,9 +68,9 @@ func step(name string, told *told) agenttest.Step {
 	case "block":
 		return agenttest.Block()
 	case "done":
-		return told.emit(event.Done{Status: event.DoneSuccess, Result: "mine"})
+		return out.emit(event.Done{Status: event.DoneSuccess, Result: "mine"})
 	case "done with token":
-		return told.emit(event.Done{Status: event.DoneSuccess, Result: "mine", ResumeToken: "new"})
+		return out.emit(event.Done{Status: event.DoneSuccess, Result: "mine", ResumeToken: "new"})
 	case "fail":
 		return agenttest.Fail(errBroken)
 	case "panic":
@@ -83,14 +83,14 @@ func step(name string, told *told) agenttest.Step {
 	return agenttest.Emit(oddDone{})
 }
 
-// told is what the adapter has said.
-type told struct {
+// emissions are what the adapter has emitted.
+type emissions struct {
 	calls  map[string]bool
 	events int
 	over   bool
 }
 
-func (w *told) emit(p event.Payload) agenttest.Step {
+func (w *emissions) emit(p event.Payload) agenttest.Step {
 	return func(r *agenttest.Run) {
 		switch p := p.(type) {
 		case event.Done:
@@ -108,7 +108,7 @@ func (w *told) emit(p event.Payload) agenttest.Step {
 // A seen is what came of a plan.
 type seen struct {
 	plan
-	told
+	emissions
 	events  []event.Event
 	broke   bool
 	kept    string        // the token afterwards
@@ -118,14 +118,14 @@ type seen struct {
 }
 
 func (p plan) carryOut(t *testing.T) (s seen) {
-	s = seen{plan: p, told: told{calls: map[string]bool{}}}
+	s = seen{plan: p, emissions: emissions{calls: map[string]bool{}}}
 	scripted := agenttest.New(agenttest.Done("old"))
 	a := &watched{Adapter: scripted}
 	r := newRunner(t, a, &agent.RunnerOptions{CloseTimeout: time.Hour, Defaults: agent.Request{Settings: agent.Settings{Permissions: &gate.Permissions{}}}})
 	collect(t, r.Run(t.Context(), agent.Request{}))
 	scripted.Steps = nil
 	for _, name := range p.steps {
-		scripted.Steps = append(scripted.Steps, step(name, &s.told))
+		scripted.Steps = append(scripted.Steps, step(name, &s.emissions))
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -179,7 +179,7 @@ func (s *seen) react(cancel func()) bool {
 	return false
 }
 
-// problem says which promise was broken.
+// problem reports which promise was broken.
 func (s seen) problem() error {
 	if s.left != 0 {
 		return errors.New("the loop is over and the adapter is not")
@@ -199,15 +199,15 @@ func (s seen) problem() error {
 	return s.wrongDone()
 }
 
-// misplaced finds what the host said of a call before the adapter had told of the call.
+// misplaced finds an event of the host about a call that comes before the call of the adapter.
 func (s seen) misplaced() error {
-	said, known := map[string]bool{}, map[string]bool{}
+	decided, known := map[string]bool{}, map[string]bool{}
 	for _, e := range s.events {
 		switch id := e.CallID(); e.Kind {
 		case event.KindDecision, event.KindPermissionRequest:
-			said[string(id)] = true
+			decided[string(id)] = true
 		case event.KindToolUse:
-			if said[string(id)] && !known[string(id)] {
+			if decided[string(id)] && !known[string(id)] {
 				return fmt.Errorf("the decision about %s comes before its tool_use", id)
 			}
 			known[string(id)] = true
@@ -229,7 +229,7 @@ func (s seen) wrongDone() error {
 	case done.Result == "mine":
 		return s.adaptersDone(done)
 	case done.Status == event.DoneInterrupted && s.stopped && s.kept == "" && done.ResumeToken == "":
-		return nil // the scripted adapter said so
+		return nil // the done of the scripted adapter
 	case done.Status == event.DoneInterrupted:
 		if done.ResumeToken != inbound || s.kept != "old" {
 			return fmt.Errorf("interrupted with token %q, and %q is remembered; want %q and old", done.ResumeToken, s.kept, inbound)
@@ -241,7 +241,7 @@ func (s seen) wrongDone() error {
 		}
 		return s.wrongCount(done)
 	}
-	return fmt.Errorf("nobody can have said %+v", done)
+	return fmt.Errorf("neither the adapter nor the runner emits %+v", done)
 }
 
 func (s seen) adaptersDone(done event.Done) error {
@@ -255,13 +255,13 @@ func (s seen) adaptersDone(done event.Done) error {
 		}
 	}
 	dropped, _ := strconv.Atoi(droppedIn(s.events))
-	if delivered+dropped < s.told.events || !s.stopped && dropped > 0 {
-		return fmt.Errorf("%d events were said, %d delivered and %d dropped", s.told.events, delivered, dropped)
+	if delivered+dropped < s.emissions.events || !s.stopped && dropped > 0 {
+		return fmt.Errorf("%d events were emitted, %d delivered and %d dropped", s.emissions.events, delivered, dropped)
 	}
 	return nil
 }
 
-// wrongCount compares the tool uses of a made done with what the adapter said and what was delivered.
+// wrongCount compares the tool uses of a made done with what the adapter emitted and what was delivered.
 func (s seen) wrongCount(done event.Done) error {
 	delivered := map[string]bool{}
 	for _, e := range s.events {

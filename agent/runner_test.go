@@ -136,7 +136,7 @@ func TestRunner_OfConcurrentRunsOneIsAccepted(t *testing.T) {
 func TestRunner_ContinuesTheLastConversation(t *testing.T) {
 	type step struct {
 		req    agent.Request
-		says   agenttest.Step // the end of the run
+		end    agenttest.Step // the end of the run
 		resume string         // what the adapter is given
 		kept   string         // what the runner remembers then
 	}
@@ -159,7 +159,7 @@ func TestRunner_ContinuesTheLastConversation(t *testing.T) {
 			a := agenttest.New()
 			r := newRunner(t, a, nil)
 			for i, s := range c.steps {
-				a.Steps = []agenttest.Step{s.says}
+				a.Steps = []agenttest.Step{s.end}
 				collect(t, r.Run(t.Context(), s.req))
 				if got := a.Requests()[i].Resume; got != s.resume {
 					t.Errorf("run %d resumes %q, want %q", i+1, got, s.resume)
@@ -198,7 +198,7 @@ func TestRunner_RunsHaveDifferentIDs(t *testing.T) {
 	}
 }
 
-// What an adapter says of agent and time holds; number, run and role are the runner's alone.
+// The agent and the time that an adapter sets are kept; number, run and role are the runner's alone.
 func TestRunner_SetsNumberRunAndRoleOfEvents(t *testing.T) {
 	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	forged := event.Event{Kind: "wrong", Agent: "sub-agent", Time: at, RunID: "forged", Seq: 99, Position: event.Position{Entry: 9}, Role: "boss", Payload: text("a")}
@@ -229,7 +229,7 @@ func TestRunner_HundredParallelRunsLeakNothing(t *testing.T) {
 	}
 }
 
-// A runner that had to leave an adapter behind can be used again; the one left behind disturbs nobody.
+// A runner that had to leave an adapter behind can be used again; the one left behind does not affect the next run.
 func TestRunner_LateAdapterDoesNotAffectTheNextRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := agenttest.New(agenttest.Obstinate(), agenttest.Done("first"), agenttest.Sleep(time.Minute), agenttest.Emit(text("late")), agenttest.Done("late"))

@@ -4,11 +4,13 @@ package agent
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"slices"
 
 	"github.com/drover-agents/drover/gate"
 	"github.com/drover-agents/drover/guard"
+	"github.com/drover-agents/drover/tool"
 	"github.com/drover-agents/drover/workspace"
 )
 
@@ -43,7 +45,11 @@ type Settings struct {
 	// Tools are the tools that there are, also of this program; nil means all of the agent's default and of this program,
 	// empty means none. DisallowedTools are taken away from them. A name may have an argument, as "Bash(git status)"; see
 	// [gate.AllowTools]. The arguments of allowed tools are the Host's to enforce.
+	// A name that no tool has is an error before the agent starts, also in the lists and rules of policies; see [tool.KnownNames].
 	Tools, DisallowedTools []string
+	// UnknownTools are names that lists and rules may have although no tool has them when the run starts: of a tool that only a
+	// newer agent has, which its catalogue does not know, or of one that is added during the run.
+	UnknownTools []string
 	// ToolServer is the name of the MCP server under which the agent finds the tools of this program. Empty means
 	// [tool.DefaultServerName].
 	ToolServer string
@@ -71,6 +77,7 @@ func (s Settings) over(defaults Settings) Settings {
 	s.Budget = mergeBudgets(defaults.Budget, s.Budget)
 	s.Tools = given(s.Tools, defaults.Tools)
 	s.DisallowedTools = given(s.DisallowedTools, defaults.DisallowedTools)
+	s.UnknownTools = given(s.UnknownTools, defaults.UnknownTools)
 	s.ToolServer = cmp.Or(s.ToolServer, defaults.ToolServer)
 	if s.Servers == nil {
 		s.Servers = defaults.Servers
@@ -78,6 +85,22 @@ func (s Settings) over(defaults Settings) Settings {
 	s.Permissions = mergePermissions(defaults.Permissions, s.Permissions)
 	s.PartialText = s.PartialText || defaults.PartialText
 	return s
+}
+
+// KnownNames are the names that lists and rules of a run may have. registry has the tools of this program.
+func (s Settings) KnownNames(of *tool.Catalogue, registry *tool.Registry) tool.KnownNames {
+	return tool.KnownNames{Catalogue: of, Registry: registry, Server: s.ToolServer, Also: s.UnknownTools, Option: "UnknownTools"}
+}
+
+// CheckNames reports the first name in Tools or DisallowedTools that no tool has.
+func (s Settings) CheckNames(known tool.KnownNames) error {
+	if err := known.Check(s.Tools...); err != nil {
+		return fmt.Errorf("agent: Tools: %w", err)
+	}
+	if err := known.Check(s.DisallowedTools...); err != nil {
+		return fmt.Errorf("agent: DisallowedTools: %w", err)
+	}
+	return nil
 }
 
 // given is the list unless it is nil: an empty list is one.
@@ -129,6 +152,7 @@ func mergePermissions(defaults, own *gate.Permissions) *gate.Permissions {
 func (s Settings) clone() Settings {
 	s.Tools = slices.Clone(s.Tools)
 	s.DisallowedTools = slices.Clone(s.DisallowedTools)
+	s.UnknownTools = slices.Clone(s.UnknownTools)
 	s.Servers = maps.Clone(s.Servers)
 	if s.Budget != nil {
 		s.Budget = new(*s.Budget)

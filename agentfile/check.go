@@ -103,43 +103,31 @@ func dollars(list []Section) int {
 	return n
 }
 
-// checkTools finds names that differ from those of tools in capitals alone: they would leave the agent
-// without the tool, or a tool without its rule, and no error would follow.
+// checkTools finds names that no tool has: they would leave the agent without the tool, or a tool without its rule, and no
+// error would follow. Of an MCP server only the name is known here.
 func (f *File) checkTools(found *problems) {
+	known := tool.KnownNames{Catalogue: catalogue.Tools(), Servers: slices.Collect(maps.Keys(f.Servers)), Also: f.Tools.Unknown, Option: "tools.unknown"}
+	known.Servers = append(known.Servers, tool.DefaultServerName)
+	check := func(pointer, name string) {
+		if err := known.Check(name); err != nil {
+			found.fail(pointer, err)
+		}
+	}
 	for pointer, names := range map[string][]string{
 		"/tools/allow": f.Tools.Allow, "/tools/deny": f.Tools.Deny,
 		"/policy/allow": f.Policy.Allow, "/policy/ask": f.Policy.Ask, "/policy/deny": f.Policy.Deny,
 	} {
 		for i, name := range names {
-			checkTool(found, at(pointer, i), name)
+			check(at(pointer, i), name)
 		}
 	}
 	for name, others := range f.Policy.RequireBefore {
 		here := at("/policy/requireBefore", name)
-		checkTool(found, here, name)
+		check(here, name)
 		for i, other := range others {
-			checkTool(found, at(here, i), other)
+			check(at(here, i), other)
 		}
 	}
-}
-
-func checkTool(found *problems, pointer, name string) {
-	if known := spelling(name); known != "" {
-		found.add(pointer, "there is no tool "+name, "write "+known)
-	}
-}
-
-func spelling(name string) string {
-	name, _, _ = strings.Cut(name, "(")
-	if _, known := catalogue.Tools().Native(name); known {
-		return ""
-	}
-	for _, native := range catalogue.Tools().Natives {
-		if strings.EqualFold(native.Name, name) {
-			return native.Name
-		}
-	}
-	return ""
 }
 
 func (f *File) checkRules(found *problems) {
@@ -155,10 +143,14 @@ func (f *File) checkRules(found *problems) {
 		"/policy/deny":  {p.Deny, func(r string) gate.RuleOptions { return gate.RuleOptions{Deny: []string{r}} }},
 	} {
 		for i, rule := range rules.list {
-			if _, err := gate.New(gate.KnowsAgent(catalogue.Tools()), gate.Rules(rules.rule(rule))); err != nil {
-				found.note(at(pointer, i), err.Error(), `write a rule such as Read, "Read(/src/**)" or "Bash(git log *)"`).Err = err
-			}
+			checkRule(found, at(pointer, i), rules.rule(rule))
 		}
+	}
+}
+
+func checkRule(found *problems, pointer string, rule gate.RuleOptions) {
+	if _, err := gate.New(gate.KnowsAgent(catalogue.Tools()), gate.Rules(rule)); err != nil {
+		found.note(pointer, err.Error(), `write a rule such as Read, "Read(/src/**)" or "Bash(git log *)"`).Err = err
 	}
 }
 
@@ -185,7 +177,7 @@ func (f *File) checkMounts(found *problems) {
 		}
 		for j, other := range f.Mounts[:i] {
 			if within(target, other.target()) || within(other.target(), target) {
-				found.add(here, fmt.Sprintf("it lies in the same place as mounts[%d]: %s", j, other.target()), "give it another path with as")
+				found.add(here, fmt.Sprintf("its path overlaps that of mounts[%d]: %s", j, other.target()), "give it another path with as")
 			}
 		}
 	}

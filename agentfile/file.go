@@ -84,10 +84,12 @@ func (o *Output) UnmarshalJSON(raw []byte) error {
 	return json.Unmarshal(raw, (*plain)(o))
 }
 
-// Tools are the tools of the agent that there are. Nil means all of them.
+// Tools are the tools of the agent that there are. Nil means all of them. Unknown are names that the lists and rules of the
+// file may have although no tool has them.
 type Tools struct {
-	Allow []string `json:"allow"`
-	Deny  []string `json:"deny"`
+	Allow   []string `json:"allow"`
+	Deny    []string `json:"deny"`
+	Unknown []string `json:"unknown"`
 }
 
 // A Server is an MCP server: a program that is started where the agent works, or one that is reached by HTTP.

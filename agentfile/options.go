@@ -24,7 +24,7 @@ func (f *File) Options() *drover.Options {
 		Settings: agent.Settings{
 			Model: f.Model, Effort: f.Effort, SystemPrompt: f.System.Replace, AppendSystemPrompt: f.System.Append,
 			MaxTurns: f.Limits.Turns,
-			Tools:    f.allowed(), DisallowedTools: slices.Clone(f.Tools.Deny), Servers: f.servers(),
+			Tools:    f.allowed(), DisallowedTools: slices.Clone(f.Tools.Deny), UnknownTools: slices.Clone(f.Tools.Unknown), Servers: f.servers(),
 			Permissions: &gate.Permissions{Mode: f.Policy.Mode, FileWrite: f.Policy.FileWrite, ShellExecute: f.Policy.ShellExecute, NetworkAccess: f.Policy.NetworkAccess},
 		},
 		ToolTimeout: time.Duration(f.Limits.ToolTime), Policies: f.policies(),

@@ -5,7 +5,6 @@ package agentfile
 import (
 	"bytes"
 	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -50,7 +49,7 @@ func Parse(data []byte, name string) (*File, error) {
 	}
 	t, found := grow(name, body)
 	f := &File{path: name, tree: t}
-	if f.decode(found); len(found.all) > 0 {
+	if agentFormat.decode(t, found, f); len(found.all) > 0 {
 		return nil, found.join()
 	}
 	f.fill()
@@ -59,20 +58,6 @@ func Parse(data []byte, name string) (*File, error) {
 		return nil, err
 	}
 	return f, nil
-}
-
-func (f *File) decode(found *problems) {
-	validate(f.tree, found)
-	if len(found.all) > 0 {
-		return
-	}
-	measure(f.tree, found)
-	if len(found.all) > 0 {
-		return
-	}
-	if err := json.Unmarshal(f.tree.json, f); err != nil {
-		found.fail("", err)
-	}
 }
 
 // fill sets what a file may leave out.
@@ -100,7 +85,7 @@ func document(data []byte) (ast.Node, *Problem) {
 		case doc.Body == nil || doc.Body.Type() == ast.CommentType:
 			continue
 		case body != nil:
-			return nil, &Problem{Line: doc.Body.GetToken().Position.Line, Column: 1, Reason: "a file has one agent, and a second document begins here", Next: "put it into a file of its own"}
+			return nil, &Problem{Line: doc.Body.GetToken().Position.Line, Column: 1, Reason: "a file has one document, and a second one begins here", Next: "put it into a file of its own"}
 		}
 		body = doc.Body
 	}

@@ -23,7 +23,7 @@ import (
 // minimal is the shortest agent there is. Cases add to it.
 const minimal = "version: 1\nsections: [{key: a, title: A}]\n"
 
-// Everything that a file can say is in testdata/all.yaml.
+// Every key of a file is in testdata/all.yaml.
 func TestParse_EveryKey(t *testing.T) {
 	f, err := Load("testdata/all.yaml")
 	if err != nil {
@@ -116,7 +116,7 @@ var misfits = map[string]struct{ file, where, says string }{
 var oddities = map[string]struct{ file, where, says string }{
 	"no YAML":         {"version: 1\nsections: [\n", "2:", ""},
 	"a key twice":     {minimal + "model: a\nmodel: b\n", "4:1", "model: the key is there already, in line 3\n  next: remove one of the two"},
-	"two documents":   {minimal + "---\n" + minimal, "4:1", "a second document begins here"},
+	"two documents":   {minimal + "---\n" + minimal, "4:1", "a second one begins here"},
 	"an anchor":       {minimal + "model: &m a\n", "3:8", "model: an anchor or an alias is not supported"},
 	"an alias":        {minimal + "model: &m a\neffort: *m\n", "3:8", "an anchor or an alias"},
 	"a tag":           {minimal + "model: !!str 4\n", "3:8", "model: a tag is not supported"},
@@ -149,6 +149,10 @@ var nonsense = map[string]struct{ file, where, says string }{
 	"a tool in small letters":         {minimal + "tools: {allow: [read]}\n", "3:17", "tools.allow[0]: there is no tool read\n  next: write Read"},
 	"a rule for small letters":        {minimal + "policy: {requireBefore: {write: [Read]}}\n", "3:26", "policy.requireBefore.write: there is no tool write\n  next: write Write"},
 	"a rule of small letters":         {minimal + "policy: {requireBefore: {Write: [read]}}\n", "3:34", "policy.requireBefore.Write[0]: there is no tool read"},
+	"a misspelled tool":               {minimal + "tools: {deny: [Read, Bsah]}\n", "3:22", "tools.deny[1]: there is no tool Bsah\n  next: write Bash; if it is a tool of a newer agent, or is added later, name it in tools.unknown too"},
+	"a misspelled rule":               {minimal + "policy: {deny: [\"Bsah(git push *)\"]}\n", "3:17", "policy.deny[0]: there is no tool Bsah\n  next: write Bash"},
+	"a tool like no other":            {minimal + "policy: {allow: [Frobnicate]}\n", "3:18", "policy.allow[0]: there is no tool Frobnicate\n  next: correct the name; if"},
+	"a misspelled server":             {minimal + "tools: {deny: [mcp__lnit__check]}\nservers: {lint: {command: [tool]}}\n", "3:16", "tools.deny[0]: there is no tool mcp__lnit__check\n  next: write mcp__lint__check"},
 	"a server in our former place":    {minimal + "servers: {wink: {command: [tool]}}\n", "3:11", "servers.wink: the name is that of the server with the tools of the prompt\n  next: "},
 	"a server in our place":           {minimal + "servers: {drover: {command: [tool]}}\n", "3:11", "servers.drover: the name is that of the server with the tools of the prompt\n  next: "},
 	"an invalid rule":                 {minimal + "policy: {deny: [\"Read(\"]}\n", "3:17", "policy.deny[0]: "},
@@ -156,7 +160,7 @@ var nonsense = map[string]struct{ file, where, says string }{
 	"a mount outside":                 {minimal + "mounts: [{path: a, as: ../b}]\n", "3:20", "is not a path in the workspace"},
 	"an invalid glob":                 {minimal + "mounts: [{path: a, exclude: [b, \"[\"]}]\n", "3:33", "mounts[0].exclude[1]: the glob \"[\" cannot be read"},
 	"a glob of nothing":               {minimal + "mounts: [{path: a, include: [/b]}]\n", "3:30", "mounts[0].include[0]: the glob \"/b\" matches nothing\n  next: "},
-	"mounts in one another":           {minimal + "mounts: [{path: a, as: x}, {path: b, as: x/y}]\n", "3:28", "mounts[1]: it lies in the same place as mounts[0]"},
+	"mounts in one another":           {minimal + "mounts: [{path: a, as: x}, {path: b, as: x/y}]\n", "3:28", "mounts[1]: its path overlaps that of mounts[0]"},
 	"an invalid domain":               {minimal + "isolation: {network: {domains: [\"a b\"]}}\n", "3:33", "is no host"},
 	"a tool without its bracket":      {minimal + "tools: {allow: [\"Bash(ls\"]}\n", "3:17", "the closing parenthesis is missing"},
 	"a network without isolation":     {minimal + "isolation: {level: host, network: {localhost: true}}\n", "3:26", "has no meaning with level: host"},
@@ -165,7 +169,7 @@ var nonsense = map[string]struct{ file, where, says string }{
 	"a server with a password":        {minimal + "isolation: {network: {localhost: true}}\nservers: {x: {url: \"http://a:b@localhost/\"}}\n", "4:15", "a file is no place for secrets"},
 	"a program of the host":           {minimal + "servers: {x: {command: [/opt/tool]}}\n", "3:25", "which the agent does not see"},
 	"a program in no mount":           {minimal + "mounts: [{path: a}]\nservers: {x: {command: [b/tool]}}\n", "4:25", "is in no mount"},
-	"a server that is not allowed":    {minimal + "tools: {allow: [Read, mcp__other]}\nservers: {x: {command: [tool]}}\n", "4:11", "next: add mcp__x there"},
+	"a server that is not allowed":    {minimal + "tools: {allow: [Read, mcp__other]}\nservers: {other: {command: [tool]}, x: {command: [tool]}}\n", "4:37", "next: add mcp__x there"},
 	"no time at all":                  {minimal + "limits:\n  turns: 1\n  time: 0s\n", "5:3", "limits.time: \"0s\" is no time above zero\n  next: fix it: The time of a run"},
 	"a time without an end":           {minimal + "feedback: [{text: a, every: 99999999999h}]\n", "3:22", "feedback[0].every: \"99999999999h\" is no time"},
 	"a size without an end":           {minimal + "mounts: [{path: a, maxBytes: 99999999999999GB}]\n", "3:20", "mounts[0].maxBytes: \"99999999999999GB\" is no size\n  next: fix it: The largest size"},
@@ -238,7 +242,7 @@ func TestSchema_AgreesWithParse(t *testing.T) {
 			continue // it is no document at all
 		}
 		tree, _ := grow("x.yaml", body)
-		if err := compiled().Validate(tree.json); err == nil {
+		if err := agentFormat.schema().Validate(tree.json); err == nil {
 			t.Errorf("%s: the schema takes it", name)
 		}
 	}
@@ -255,7 +259,7 @@ func TestSchema_AgreesWithParse(t *testing.T) {
 		f, err := Load(path)
 		if err != nil {
 			t.Errorf("%v", err)
-		} else if err := compiled().Validate(f.tree.json); err != nil {
+		} else if err := agentFormat.schema().Validate(f.tree.json); err != nil {
 			t.Errorf("%s: %v", path, err)
 		}
 	}
@@ -288,7 +292,7 @@ func TestSchema_EveryKeyHasAField(t *testing.T) {
 			}
 		}
 	}
-	top := hints()
+	top := agentFormat.hints()
 	keys(top, File{})
 	for key, of := range map[string]any{
 		"system": System{}, "output": Output{}, "tools": Tools{}, "policy": Policy{}, "limits": Limits{},

@@ -171,8 +171,8 @@ func (b *builder) output() *schema.Schema {
 // misfit reports the problem of a schema, with its position if the schema is in the file.
 func (b *builder) misfit(pointer string, err error) {
 	reason := err.Error()
-	if place, ok := errors.AsType[*schema.PlaceError](err); ok && pointer == "/output/schema" {
-		pointer, reason = pointer+strings.TrimPrefix(place.Place, "#"), place.Reason
+	if place, ok := errors.AsType[*schema.LocationError](err); ok && pointer == "/output/schema" {
+		pointer, reason = pointer+strings.TrimPrefix(place.Location, "#"), place.Reason
 	}
 	b.note(pointer, "it is no JSON Schema for an answer: "+reason, "fix it; the smallest one is {type: object}").Err = err
 }

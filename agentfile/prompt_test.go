@@ -137,7 +137,7 @@ func TestPrompt_AnswerHasTheSchemaOfTheFile(t *testing.T) {
 	}
 }
 
-// Between the look at a path and its use somebody may put a link there.
+// Between the look at a path and its use another process may put a link there.
 func TestFile_LinkPlantedLaterDoesNotLeaveTheFolder(t *testing.T) {
 	dir, outside := t.TempDir(), t.TempDir()
 	secret := filepath.Join(outside, "secret")

@@ -12,20 +12,58 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/drover-agents/drover/internal/ident"
 	"github.com/drover-agents/drover/schema"
 )
 
 //go:embed schema.json
 var schemaText []byte
 
-// Schema returns the JSON Schema of the format: schema.json of this package.
+// Schema returns the JSON Schema of agent files: schema.json of this package.
 func Schema() json.RawMessage { return slices.Clone(schemaText) }
 
-var compiled = sync.OnceValue(func() *schema.Schema { return schema.MustParse(string(schemaText)) })
+// A format is a kind of files, with its JSON Schema.
+type format struct {
+	schema func() *schema.Schema
+	hints  func() hint
+	// forbidden has the reasons for which a project file may not set some keys, by key.
+	forbidden map[string]string
+}
+
+var agentFormat = newFormat(schemaText, nil)
+
+func newFormat(text []byte, forbidden map[string]string) *format {
+	return &format{
+		schema: sync.OnceValue(func() *schema.Schema { return schema.MustParse(string(text)) }),
+		hints: sync.OnceValue(func() hint {
+			var all hint
+			if err := json.Unmarshal(text, &all); err != nil {
+				panic(err) // a mistake in the schema
+			}
+			return all
+		}),
+		forbidden: forbidden,
+	}
+}
+
+// decode checks a tree against the format and reads it into a value.
+func (f *format) decode(t *tree, found *problems, into any) {
+	f.validate(t, found)
+	if len(found.all) > 0 {
+		return
+	}
+	f.measure(t, found)
+	if len(found.all) > 0 {
+		return
+	}
+	if err := json.Unmarshal(t.json, into); err != nil {
+		found.fail("", err)
+	}
+}
 
 // validate checks a tree against the schema. Its advice describes the value that is expected.
-func validate(t *tree, found *problems) {
-	err := compiled().Validate(t.json)
+func (f *format) validate(t *tree, found *problems) {
+	err := f.schema().Validate(t.json)
 	violations, ok := errors.AsType[*schema.ValidationError](err)
 	switch {
 	case err == nil:
@@ -40,13 +78,13 @@ func validate(t *tree, found *problems) {
 		case found.full():
 			found.more++
 		default:
-			found.add(v.Pointer, reasonOf(v), adviceFor(v))
+			found.add(v.Pointer, f.reasonOf(v), f.adviceFor(v))
 		}
 	}
 }
 
 // measure finds times and sizes with an invalid value, such as 0s: the decoder does not report their position.
-func measure(t *tree, found *problems) {
+func (f *format) measure(t *tree, found *problems) {
 	var all any
 	if err := json.Unmarshal(t.json, &all); err != nil {
 		found.fail("", err)
@@ -54,7 +92,7 @@ func measure(t *tree, found *problems) {
 	}
 	walk("", all, func(pointer string, value any) {
 		var err error
-		here := hintAt(pointer)
+		here := f.hintAt(pointer)
 		switch here.Ref {
 		case "#/$defs/duration":
 			err = new(Duration).UnmarshalText(fmt.Append(nil, value))
@@ -83,8 +121,11 @@ func walk(pointer string, value any, visit func(pointer string, value any)) {
 }
 
 // reasonOf states the problem of a value in words for people.
-func reasonOf(v schema.Violation) string {
+func (f *format) reasonOf(v schema.Violation) string {
+	why, forbidden := f.forbidden[keyOf(v.Pointer)]
 	switch {
+	case forbidden && v.Keyword == "additionalProperties":
+		return fmt.Sprintf("a project file may not set %s, %s", keyOf(v.Pointer), why)
 	case v.Keyword == "additionalProperties":
 		return "there is no such key"
 	case v.Keyword == "pattern":
@@ -98,32 +139,35 @@ func reasonOf(v schema.Violation) string {
 }
 
 // adviceFor returns the advice about a violation: the known keys, or the description of the value.
-func adviceFor(v schema.Violation) string {
-	here := hintAt(v.Pointer)
+func (f *format) adviceFor(v schema.Violation) string {
+	here := f.hintAt(v.Pointer)
 	switch v.Keyword {
 	case "required":
 		key := strings.Split(v.Message, `"`)[1]
-		return "add " + key + ": " + here.below(key).Description
+		return "add " + key + ": " + f.below(here, key).Description
 	case "additionalProperties":
-		return known(v.Pointer)
+		if _, forbidden := f.forbidden[keyOf(v.Pointer)]; forbidden {
+			return "leave it out: the file is not trusted; a flag or an agent file can set it"
+		}
+		return f.known(v.Pointer)
 	case "pattern":
-		if around := hintAt(parent(v.Pointer)); around.PropertyNames != nil && around.Properties == nil {
+		if around := f.hintAt(parent(v.Pointer)); around.PropertyNames != nil && around.Properties == nil {
 			return "fix the name: " + around.PropertyNames.Description
 		}
 	}
 	if here.Description == "" { // an element of a list
-		here = hintAt(parent(v.Pointer))
+		here = f.hintAt(parent(v.Pointer))
 	}
 	return "fix it: " + here.Description
 }
 
 // known returns the valid keys as advice about an unknown one.
-func known(pointer string) string {
+func (f *format) known(pointer string) string {
 	key := steps(pointer)
-	names := slices.Sorted(maps.Keys(hintAt(parent(pointer)).Properties))
+	names := slices.Sorted(maps.Keys(f.hintAt(parent(pointer)).Properties))
 	names = slices.DeleteFunc(names, func(name string) bool { return name == "$schema" })
-	if near := nearest(key[len(key)-1], names); near != "" {
-		return "write " + near
+	if near := ident.Nearest(key[len(key)-1], names); len(near) > 0 {
+		return "write " + strings.Join(near, " or ")
 	}
 	return "choose among " + strings.Join(names, ", ")
 }
@@ -141,25 +185,17 @@ type hint struct {
 	Defs                 map[string]hint `json:"$defs"`
 }
 
-var hints = sync.OnceValue(func() hint {
-	var all hint
-	if err := json.Unmarshal(schemaText, &all); err != nil {
-		panic(err) // a mistake in schema.json
-	}
-	return all
-})
-
 // hintAt returns the hint of the value to which a pointer leads.
-func hintAt(pointer string) hint {
-	now := hints()
+func (f *format) hintAt(pointer string) hint {
+	now := f.hints()
 	for _, step := range steps(pointer) {
-		now = now.below(step)
+		now = f.below(now, step)
 	}
 	return now
 }
 
 // below is the hint of a property or element, with the description of what it refers to.
-func (h hint) below(step string) hint {
+func (f *format) below(h hint, step string) hint {
 	next, ok := h.Properties[step]
 	switch {
 	case ok:
@@ -170,23 +206,11 @@ func (h hint) below(step string) hint {
 	}
 	if name, is := strings.CutPrefix(next.Ref, "#/$defs/"); is {
 		description, ref := next.Description, next.Ref
-		next = hints().Defs[name]
+		next = f.hints().Defs[name]
 		next.Ref = ref
 		if description != "" {
 			next.Description = description
 		}
 	}
 	return next
-}
-
-// nearest is the known key that was most likely meant, or "".
-func nearest(key string, known []string) string {
-	plain := func(s string) string { return strings.ToLower(strings.NewReplacer("_", "", "-", "").Replace(s)) }
-	for _, k := range known {
-		a, b := plain(key), plain(k)
-		if a == b || a == b+"s" || a+"s" == b {
-			return k
-		}
-	}
-	return ""
 }

@@ -116,7 +116,7 @@ func TestResume_DeferredCallDecidedByHook(t *testing.T) {
 	turn(t, c, "go on")
 	p.checkNotRun(t)
 	if text, failed, _ := p.model.LastRequest().ToolResult("Bash"); !failed || !strings.Contains(text, "never") {
-		t.Errorf("the model saw %q (failed: %t), want what the hook said", text, failed)
+		t.Errorf("the model saw %q (failed: %t), want the answer of the hook", text, failed)
 	}
 }
 

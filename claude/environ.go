@@ -10,7 +10,7 @@ import (
 )
 
 // Version is the version of this library, as the CLI reports it to the model's service.
-const Version = "0.1.0"
+const Version = "0.2.0"
 
 // notInherited are variables of the caller that must not reach the CLI. CLAUDECODE makes the CLI act
 // as nested, CLAUDE_CODE_ENTRYPOINT and CLAUDE_AGENT_SDK_VERSION name another program, NODE_OPTIONS

@@ -17,7 +17,7 @@ import (
 )
 
 func init() {
-	// A CLI that tells its environment as the output style.
+	// A CLI that reports its environment as the output style.
 	processScripts["option-environ"] = func(s *claudetest.ScriptSession) {
 		f := s.Await("control_request")
 		dir, _ := os.Getwd()

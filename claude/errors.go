@@ -55,11 +55,11 @@ func (e *ProcessError) Error() string {
 
 // Advice implements [advice.Adviser], as far as the last output of the CLI is understood.
 func (e *ProcessError) Advice() string {
-	said := func(words string) bool { return strings.Contains(e.StderrTail, words) }
+	wrote := func(words string) bool { return strings.Contains(e.StderrTail, words) }
 	switch {
-	case said("root/sudo privileges"):
+	case wrote("root/sudo privileges"):
 		return "run as an ordinary user, use another PermissionMode, or set IS_SANDBOX=1 where nothing can be harmed"
-	case said("already in use"):
+	case wrote("already in use"):
 		return "choose another SessionID, or resume that session"
 	case e.Status.Signal == "killed" || e.Status.Code == 137:
 		return "something killed it; look for an out-of-memory kill, then start again"

@@ -43,7 +43,7 @@ func TestConnect_MissingOrExistingSessionFailsAtOnce(t *testing.T) {
 			_, _, err = collect(claude.Query(t.Context(), "hi", opts))
 			ended, ok := errors.AsType[*claude.ProcessError](err)
 			if !ok || ended.Status.Code != 1 || !strings.Contains(advice.Text(err), "already in use") {
-				t.Errorf("a session id twice: %v, want a ProcessError with what the CLI said", err)
+				t.Errorf("a session id twice: %v, want a ProcessError with the output of the CLI", err)
 			}
 			if took := time.Since(began); took > 50*time.Second {
 				t.Errorf("three starts took %s: an error waited for the handshake to run out of time", took)
@@ -78,7 +78,7 @@ func TestTurn_LimitsEndItWithANamedError(t *testing.T) {
 			t.Errorf("turn ended with %v, want ErrMaxBudget and advice", err)
 		}
 		if end == nil || end.Answer == nil || end.Answer.TotalCostUSD <= budget {
-			t.Errorf("the result does not tell what was spent: %+v", end)
+			t.Errorf("the result does not report the cost: %+v", end)
 		}
 	})
 }
@@ -126,7 +126,7 @@ func TestStructuredOutput_InvalidOrMissingOutputFails(t *testing.T) {
 		opts.OutputSchema = json.RawMessage(numberSchema)
 		end, _, err := collect(claude.Query(t.Context(), "a number", opts))
 		if !errors.Is(err, claude.ErrStructuredOutput) || !strings.Contains(advice.Text(err), "No.") {
-			t.Errorf("error %v, want ErrStructuredOutput with what the model said", err)
+			t.Errorf("error %v, want ErrStructuredOutput with the text of the model", err)
 		}
 		if end == nil || end.Answer == nil || end.Answer.Failed() {
 			t.Errorf("turn end %+v, want the CLI's own success in it", end)

@@ -97,7 +97,7 @@ func TestFind_StopsAtTheProjectRoot(t *testing.T) {
 	}
 	got, err := w.find("")
 	if err != nil || got.Source != FoundPath {
-		t.Errorf("got %+v, %v, want the one on PATH: what lies above the module's root is not the project's", got, err)
+		t.Errorf("got %+v, %v, want the one on PATH: a CLI above the module's root is not the project's", got, err)
 	}
 }
 

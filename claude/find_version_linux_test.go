@@ -32,7 +32,7 @@ func TestCLIVersion_ReadsTheOutput(t *testing.T) {
 			t.Errorf("%s: got %v, want a LaunchError with the install command", name, err)
 		}
 	}
-	// The run that hangs tells through a pipe that it has begun; then it is canceled.
+	// The run that hangs reports through a pipe that it has begun; then it is canceled.
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	fifo := filepath.Join(dir, "fifo")

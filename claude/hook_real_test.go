@@ -100,7 +100,7 @@ func TestHook_StopBlocksAndDeferEndsTheTurn(t *testing.T) {
 		t.Errorf("answer %q of %d results, stops %v; want another turn within the same one", end.Answer.Result, len(end.Results), stops)
 	}
 	if !model.LastRequest().SawText("the tests are still red") {
-		t.Errorf("the model was not told why it must go on")
+		t.Errorf("the model did not receive the reason to go on")
 	}
 	end, _ = turn(t, c, "defer")
 	if d := end.Answer.DeferredToolUse; d == nil || d.Name != "Bash" || !strings.Contains(string(d.Input), "later") || end.Answer.TerminalReason != "tool_deferred" {
@@ -137,7 +137,7 @@ func TestHook_SubagentEvents(t *testing.T) {
 		claude.On("helper", func(_ context.Context, in *claude.SubagentStopInput) (*claude.SubagentStopOutput, error) {
 			note("stop", in.AgentID)
 			if in.LastAssistantMessage != "Dug." || in.AgentType != "helper" {
-				t.Errorf("SubagentStop of %q said %q", in.AgentType, in.LastAssistantMessage)
+				t.Errorf("SubagentStop of %q has the message %q", in.AgentType, in.LastAssistantMessage)
 			}
 			return nil, nil
 		}),

@@ -121,7 +121,7 @@ func TestInitializeHooks_FieldAndTable(t *testing.T) {
 		t.Error("hooks of one event are mixed up")
 	}
 	if !needsOnFailure(hooks) || needsOnFailure(hooks[1:]) {
-		t.Error("needsOnFailure does not tell which hooks need it")
+		t.Error("needsOnFailure does not report which hooks need it")
 	}
 }
 

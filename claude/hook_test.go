@@ -96,10 +96,10 @@ func TestHook_FailedCallbackGivesTheSafeAnswer(t *testing.T) {
 					t.Errorf("answer %s, want {}", answer)
 				}
 				if strings.Contains(string(answer), "secret") {
-					t.Errorf("answer %s tells the model about the failure", answer)
+					t.Errorf("answer %s reports the failure to the model", answer)
 				}
 				if !strings.Contains(written.String(), "level=ERROR") || !strings.Contains(written.String(), "event="+string(event)) {
-					t.Errorf("log %q does not tell of the failure", written)
+					t.Errorf("log %q does not report the failure", written)
 				}
 			})
 		}

@@ -49,7 +49,7 @@ func TestInitializeResult_OfTheCurrentCLI(t *testing.T) {
 func TestInitializeResult_OfAnOldCLI(t *testing.T) {
 	r := initializeFile(t, "2.1.197")
 	if r.Version != "" || r.HooksApplied != nil || r.HookOnFailureSupported != nil || r.Capabilities != nil {
-		t.Errorf("an old CLI says nothing of these: %+v", r)
+		t.Errorf("an old CLI reports none of these: %+v", r)
 	}
 	if len(r.Models) == 0 || len(r.Commands) == 0 || r.OutputStyle != "default" {
 		t.Errorf("got %+v", r)

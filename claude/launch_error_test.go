@@ -119,7 +119,7 @@ func TestConnect_ProgramThatIsNotTheCLI(t *testing.T) {
 	err := connectError(t, o)
 	ended, ok := errors.AsType[*claude.ProcessError](err)
 	if !ok || ended.Status.Code != 3 || ended.During != "initialize" || !strings.Contains(advice.Text(err), "claude said: token") {
-		t.Errorf("got %v, want a ProcessError of exit 3 during initialize, with what was said", err)
+		t.Errorf("got %v, want a ProcessError of exit 3 during initialize, with its output", err)
 	}
 	if strings.Contains(advice.Text(err), "abcdefghijklmnop") {
 		t.Errorf("the error shows a key: %v", err)
@@ -144,7 +144,7 @@ func TestClient_DeadProcessFailsEveryLaterCall(t *testing.T) {
 		t.Helper()
 		ended, ok := errors.AsType[*claude.ProcessError](err)
 		if !ok || ended.Status.Code != 7 || !strings.Contains(advice.Text(err), "out of paper") || !strings.Contains(advice.Text(err), "exit 7") {
-			t.Errorf("%s: got %v, want a ProcessError of exit 7 with what the CLI said", what, err)
+			t.Errorf("%s: got %v, want a ProcessError of exit 7 with the output of the CLI", what, err)
 		}
 	}
 	check("turn", err)
@@ -153,7 +153,7 @@ func TestClient_DeadProcessFailsEveryLaterCall(t *testing.T) {
 	check("request", err)
 }
 
-// What a dead process last said decides what to do next.
+// The last output of a dead process decides what to do next.
 func TestProcessError_GivesTheNextStep(t *testing.T) {
 	for _, tt := range []struct {
 		name string

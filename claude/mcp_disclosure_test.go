@@ -33,7 +33,7 @@ func stair(t testing.TB) *claude.ToolServer {
 		return opens(fmt.Sprintf("step%d", i), func() claude.Tool { return step(i + 1) })
 	}
 	leaf := func(name string) func() claude.Tool {
-		return func() claude.Tool { return say(name, claude.TextResult(name+" ran")) }
+		return func() claude.Tool { return fixedTool(name, claude.TextResult(name+" ran")) }
 	}
 	server = toolServer(t, step(0), opens("left", leaf("left-child")), opens("right", leaf("right-child")))
 	return server
@@ -99,7 +99,7 @@ func TestToolServer_OldestCLIIgnoresAnAddedTool(t *testing.T) {
 // its name, and a call by the name works.
 func TestToolServer_AddedToolIsAnnouncedWithToolSearch(t *testing.T) {
 	var server *claude.ToolServer
-	loaded, plain := say("loaded", claude.TextResult("loaded ran")), say("plain", claude.TextResult("plain ran"))
+	loaded, plain := fixedTool("loaded", claude.TextResult("loaded ran")), fixedTool("plain", claude.TextResult("plain ran"))
 	loaded.AlwaysLoad = true
 	open := claude.MustTool("open", "", func(context.Context, struct{}) (claude.ToolResult, error) {
 		return claude.TextResult("open"), server.Add(loaded, plain)
@@ -133,11 +133,11 @@ func TestToolServer_AddedToolIsAnnouncedWithToolSearch(t *testing.T) {
 func BenchmarkToolServerAdd(b *testing.B) {
 	cli := claudetest.CLI(b)
 	model := claudetest.NewModel(b, script.Text("Ready."))
-	server := toolServer(b, say("first", claude.TextResult("")))
+	server := toolServer(b, fixedTool("first", claude.TextResult("")))
 	c := claudetest.Connect(b, withTools(cli.Options(model), map[string]claude.MCPServer{"tools": server.Server()}))
 	turn(b, c, "go")
 	for i := 0; b.Loop(); i++ {
-		if err := server.Set(say(fmt.Sprintf("tool%d", i), claude.TextResult(""))); err != nil {
+		if err := server.Set(fixedTool(fmt.Sprintf("tool%d", i), claude.TextResult(""))); err != nil {
 			b.Fatal(err)
 		}
 	}

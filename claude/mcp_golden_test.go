@@ -16,7 +16,7 @@ import (
 	"github.com/drover-agents/drover/schema"
 )
 
-// mcpBridge stands for the CLI: it asks a mux and keeps what the servers send.
+// mcpBridge acts as the CLI: it asks a mux and keeps what the servers send.
 type mcpBridge struct {
 	mux  *mcpMux
 	deaf bool // it does not list tools that have changed

@@ -28,7 +28,7 @@ func mustToolServer(t testing.TB, tools ...Tool) *ToolServer {
 	return s
 }
 
-// blocker is a tool that waits for its context and says so.
+// blocker is a tool that waits for its context and reports it.
 func blocker(started chan<- string) Tool {
 	return MustTool("block", "", func(ctx context.Context, _ struct{}) (ToolResult, error) {
 		started <- ToolUseIDFromContext(ctx)
@@ -119,15 +119,15 @@ func TestMCPMux_CancelBeforeTheCallRuns(t *testing.T) {
 }
 
 func TestMCPMux_ForeignServersReceiveCancellations(t *testing.T) {
-	var heard []string
+	var received []string
 	b := newMCPBridge(t, map[string]*MCPInProcess{"x": {Handle: func(_ context.Context, msg json.RawMessage) (json.RawMessage, error) {
-		heard = append(heard, string(msg))
+		received = append(received, string(msg))
 		return nil, nil
 	}}})
 	const cancelled = `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":5}}`
 	b.ask("x", cancelled)
-	if len(heard) != 1 || heard[0] != cancelled {
-		t.Errorf("got %q", heard)
+	if len(received) != 1 || received[0] != cancelled {
+		t.Errorf("got %q", received)
 	}
 }
 
@@ -226,7 +226,7 @@ func TestMCPMux_ListChangedReachesEveryClient(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(one.takeSent()) != 1 || len(two.takeSent()) != 0 {
-		t.Error("want the open client told and the closed one not")
+		t.Error("want the open client notified and the closed one not")
 	}
 	if err := s.Set(MustTool("u", "", noop), MustTool("u", "", noop)); err == nil || !strings.Contains(advice.Text(err), "twice") {
 		t.Errorf("got %v", err)

@@ -59,7 +59,7 @@ func TestMCPInProcess_SeveralServersInOneRun(t *testing.T) {
 				return claude.JSONResult(in.A + in.B), nil
 			})
 			calc, calcGot := recorded(toolServer(t, sum))
-			clock, _ := recorded(toolServer(t, say("now", claude.TextResult("noon"))))
+			clock, _ := recorded(toolServer(t, fixedTool("now", claude.TextResult("noon"))))
 			c := claudetest.Connect(t, withTools(cli.Options(model), map[string]claude.MCPServer{"calc": calc, "clock": clock}))
 			if end, _ := turn(t, c, "add"); end.Answer.Result != "Done." {
 				t.Errorf("answer %q", end.Answer.Result)
@@ -177,7 +177,7 @@ func TestToolServer_ToolsAndServersChangeDuringTheRun(t *testing.T) {
 		script.Text("Hooked."))
 	var server *claude.ToolServer
 	grow := claude.MustTool("grow", "", func(context.Context, struct{}) (claude.ToolResult, error) {
-		err := server.Add(say("fresh", claude.TextResult("fresh as paint")))
+		err := server.Add(fixedTool("fresh", claude.TextResult("fresh as paint")))
 		return claude.TextResult("grown"), err
 	})
 	server = toolServer(t, grow)
@@ -190,7 +190,7 @@ func TestToolServer_ToolsAndServersChangeDuringTheRun(t *testing.T) {
 		t.Errorf("the model saw %q of the tool that was added", text)
 	}
 
-	change, err := c.SetMCPServers(t.Context(), map[string]claude.MCPServer{"other": toolServer(t, say("hello", claude.TextResult("hello from the new one"))).Server()})
+	change, err := c.SetMCPServers(t.Context(), map[string]claude.MCPServer{"other": toolServer(t, fixedTool("hello", claude.TextResult("hello from the new one"))).Server()})
 	if err != nil || !slices.Contains(change.Added, "other") || !slices.Contains(change.Removed, "tools") || len(change.Errors) > 0 {
 		t.Errorf("SetMCPServers: %+v, %v; want other added and tools removed", change, err)
 	}
@@ -201,7 +201,7 @@ func TestToolServer_ToolsAndServersChangeDuringTheRun(t *testing.T) {
 	if text, failed, _ := model.ToolResult("mcp__tools__grow"); !failed {
 		t.Errorf("a tool of the server that was taken away still gave %q", text)
 	}
-	if err := server.Add(say("later", claude.TextResult("x"))); err != nil {
+	if err := server.Add(fixedTool("later", claude.TextResult("x"))); err != nil {
 		t.Errorf("a server that was taken away cannot change its tools: %v", err)
 	}
 	if err := c.SetHooks(t.Context(), nil); err != nil {
@@ -231,10 +231,10 @@ func connectedServers(t testing.TB, c *claude.Client) []string {
 func TestTool_AlwaysLoadIsNotHiddenByToolSearch(t *testing.T) {
 	cli := claudetest.CLI(t)
 	model := claudetest.NewModel(t, script.Call("mcp__tools__ready", nil), script.Text("Done."))
-	ready := say("ready", claude.TextResult("here"))
+	ready := fixedTool("ready", claude.TextResult("here"))
 	ready.AlwaysLoad = true
 	opts := cli.Options(model)
-	opts.MCPServers = map[string]claude.MCPServer{"tools": toolServer(t, ready, say("hidden", claude.TextResult("there"))).Server()}
+	opts.MCPServers = map[string]claude.MCPServer{"tools": toolServer(t, ready, fixedTool("hidden", claude.TextResult("there"))).Server()}
 	opts.AllowedTools = []string{"mcp__tools"}
 	turn(t, claudetest.Connect(t, opts), "go")
 	request := model.Requests()[0]

@@ -86,11 +86,11 @@ func TestToolServer_ClientThatNeverListsDelaysOneChangeOnly(t *testing.T) {
 			t.Errorf("the changes took %s and %s, want %s and nothing", first, second, relistTimeout)
 		}
 		if s.Listed() {
-			t.Error("the client is said to have listed the tools")
+			t.Error("the client is reported to have listed the tools")
 		}
-		b.ask("s", listTools) // it hears again
+		b.ask("s", listTools) // it listens again
 		if !s.Listed() {
-			t.Error("the client is said not to have listed the tools")
+			t.Error("the client is reported not to have listed the tools")
 		}
 		if third := took("c"); third != relistTimeout {
 			t.Errorf("after a listing a change took %s, want %s", third, relistTimeout)

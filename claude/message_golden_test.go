@@ -16,7 +16,7 @@ import (
 	"golang.org/x/tools/txtar"
 )
 
-// dumpMessage shows everything a message or a block says, without zero values.
+// dumpMessage shows everything in a message or a block, without zero values.
 func dumpMessage(v any) any { return dumpValue(reflect.ValueOf(v)) }
 
 func dumpValue(v reflect.Value) any {

@@ -56,7 +56,7 @@ func TestOptionMaxLineBytes_LongerLineIsAnError(t *testing.T) {
 	cli := claudetest.ScriptCLI(t, func(s *claudetest.ScriptSession) {
 		s.Initialize("")
 		s.Await("user")
-		s.Say(strings.Repeat("x", 5000))
+		s.SendText(strings.Repeat("x", 5000))
 		s.UntilEOF()
 	})
 	o := cli.Options()
@@ -73,7 +73,7 @@ func TestOptionMaxBufferedBytes_RestIsKeptOnDisk(t *testing.T) {
 		s.Initialize("")
 		s.Await("user")
 		for range messages {
-			s.Say(strings.Repeat("x", 1000))
+			s.SendText(strings.Repeat("x", 1000))
 		}
 		s.Result("done")
 		s.State("idle")
@@ -142,7 +142,7 @@ func TestOptionBackgroundCeiling_EndsTheTurn(t *testing.T) {
 			s.Initialize("")
 			s.Await("user")
 			s.State("running")
-			s.Say("ok")
+			s.SendText("ok")
 			s.Result("ok") // and never idle
 			s.UntilEOF()
 		})

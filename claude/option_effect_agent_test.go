@@ -136,7 +136,7 @@ func agentEffects() []optionEffect {
 				"AgentDefinition.Effort": equal("the agent's effort", func(t *testing.T, r *effectRun) string { return r.ofAgent(t).Effort() }, "low"),
 				"AgentDefinition.OmitClaudeMD": func(t *testing.T, r *effectRun) {
 					if !r.first(t).SawText("MEMORY OF THE PROJECT") || r.ofAgent(t).SawText("MEMORY OF THE PROJECT") {
-						t.Error("the agent saw the memory file, or nobody did")
+						t.Error("the agent saw the memory file, or the main model did not")
 					}
 				},
 			},
@@ -185,9 +185,9 @@ func agentTool(name string, want bool) func(*testing.T, *effectRun) {
 	}
 }
 
-// descriptionSent looks where either version tells the model of its agents.
+// descriptionSent looks where either version describes its agents to the model.
 func descriptionSent(t *testing.T, r *effectRun) {
 	if !strings.Contains(string(r.first(t).Body), "DESCRIPTION OF THE REVIEWER") {
-		t.Error("the model was not told when to use the agent")
+		t.Error("the model did not receive when to use the agent")
 	}
 }

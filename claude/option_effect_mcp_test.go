@@ -39,7 +39,7 @@ func init() {
 	}
 }
 
-// echoServer has a tool that says the server's name, a variable and its arguments, and one that never
+// echoServer has a tool that returns the server's name, a variable and its arguments, and one that never
 // answers.
 func echoServer(name string) *claude.MCPInProcess {
 	echo := claude.Tool{Name: "echo", Description: "Echo of " + name, Handler: func(context.Context, json.RawMessage) (claude.ToolResult, error) {
@@ -153,17 +153,17 @@ func mcpEffects() []optionEffect {
 				r.opts.AllowedTools = []string{"mcp__stdio", "mcp__http", "mcp__sse", "mcp__config"}
 			},
 			checks: map[string]func(*testing.T, *effectRun){
-				"Options.MCPServers":  toolSaid("mcp__stdio__echo", "stdio says"),
-				"Options.MCPConfig":   toolSaid("mcp__config__echo", "stdio says"),
+				"Options.MCPServers":  toolReturned("mcp__stdio__echo", "stdio says"),
+				"Options.MCPConfig":   toolReturned("mcp__config__echo", "stdio says"),
 				"Options.StrictMCP":   equal("the project's server", func(t *testing.T, r *effectRun) bool { return slices.Contains(r.mcpNames(t), "project") }, false),
-				"MCPStdio.Command":    toolSaid("mcp__stdio__echo", "stdio says"),
-				"MCPStdio.Args":       toolSaid("mcp__stdio__echo", `["-with" "two words"]`),
-				"MCPStdio.Env":        toolSaid("mcp__stdio__echo", "says hello"),
+				"MCPStdio.Command":    toolReturned("mcp__stdio__echo", "stdio says"),
+				"MCPStdio.Args":       toolReturned("mcp__stdio__echo", `["-with" "two words"]`),
+				"MCPStdio.Env":        toolReturned("mcp__stdio__echo", "says hello"),
 				"MCPStdio.Timeout":    toolTimedOut("mcp__stdio__hang"),
-				"MCPHTTP.URL":         toolSaid("mcp__http__echo", "http says"),
+				"MCPHTTP.URL":         toolReturned("mcp__http__echo", "http says"),
 				"MCPHTTP.Headers":     equal("the header", func(_ *testing.T, _ *effectRun) bool { return web.greeted("hello") }, true),
 				"MCPHTTP.Timeout":     toolTimedOut("mcp__http__hang"),
-				"MCPSSE.URL":          toolSaid("mcp__sse__echo", "sse says"),
+				"MCPSSE.URL":          toolReturned("mcp__sse__echo", "sse says"),
 				"MCPSSE.Headers":      equal("the header", func(_ *testing.T, _ *effectRun) bool { return events.greeted("hello") }, true),
 				"MCPSSE.Timeout":      toolTimedOut("mcp__sse__hang"),
 				"MCPStdio.AlwaysLoad": loaded("mcp__stdio__echo"),
@@ -186,7 +186,7 @@ func mcpEffects() []optionEffect {
 			checks: map[string]func(*testing.T, *effectRun){
 				"MCPHTTP.Tools": func(t *testing.T, r *effectRun) {
 					toolDenied("mcp__http__echo")(t, r)
-					toolSaid("mcp__inside__echo", "inside says")(t, r)
+					toolReturned("mcp__inside__echo", "inside says")(t, r)
 				},
 				"MCPSSE.Tools":         toolDenied("mcp__sse__echo"),
 				"MCPToolPolicy.Name":   toolDenied("mcp__http__echo"),
@@ -207,8 +207,8 @@ func mcpEffects() []optionEffect {
 				r.opts.AllowedTools = []string{"mcp__plain", "mcp__session"}
 			},
 			checks: map[string]func(*testing.T, *effectRun){
-				"MCPInProcess.Handle":          toolSaid("mcp__plain__echo", "plain says"),
-				"MCPInProcess.Session":         toolSaid("mcp__session__echo", "session says"),
+				"MCPInProcess.Handle":          toolReturned("mcp__plain__echo", "plain says"),
+				"MCPInProcess.Session":         toolReturned("mcp__session__echo", "session says"),
 				"MCPInProcess.Manifest":        parked,
 				"MCPManifest.InitializeResult": parked,
 				"MCPManifest.ToolsListResult":  parked,
@@ -264,5 +264,5 @@ func parked(t *testing.T, r *effectRun) {
 	if got := r.client.Initialized().MCPManifestsParked["plain"]; !r.old && got != "parked" {
 		t.Errorf("the manifest was %q, want parked", got)
 	}
-	toolSaid("mcp__plain__echo", "plain says")(t, r)
+	toolReturned("mcp__plain__echo", "plain says")(t, r)
 }

@@ -75,7 +75,7 @@ func promptEffects() []optionEffect {
 				},
 				"Skills.Names": func(t *testing.T, r *effectRun) {
 					if !r.first(t).SawText("what plug one is for") || r.first(t).SawText("what plug two is for") {
-						t.Error("the model was told of other skills than plug:one")
+						t.Error("the model received other skills than plug:one")
 					}
 					if text, isError, _ := r.model.ToolResult("Skill"); isError {
 						t.Errorf("the skill was not allowed: %s", text)
@@ -103,7 +103,7 @@ func promptEffects() []optionEffect {
 			},
 			checks: map[string]func(*testing.T, *effectRun){"Skills.All": func(t *testing.T, r *effectRun) {
 				if text, isError, ok := r.model.ToolResult("Skill"); isError || !ok || !r.first(t).SawText("what plug one is for") {
-					t.Errorf("the skill was not allowed or not told of: %s", text)
+					t.Errorf("the skill was not allowed or not sent to the model: %s", text)
 				}
 			}},
 		},

@@ -44,8 +44,8 @@ func settingsEffects() []optionEffect {
 				r.turn(t, claude.Text("read "+filepath.Join(r.cli.Root, "added", "file.txt")))
 			},
 			checks: map[string]func(*testing.T, *effectRun){
-				"Options.SettingsFile": toolSaid("Bash", "seen in bash"),
-				"Options.AddDirs":      toolSaid("Read", "CONTENT OF THE ADDED"),
+				"Options.SettingsFile": toolReturned("Bash", "seen in bash"),
+				"Options.AddDirs":      toolReturned("Read", "CONTENT OF THE ADDED"),
 				"Options.ManagedSettings": func(t *testing.T, r *effectRun) {
 					if text, isError, _ := r.model.ToolResult("Write"); !isError {
 						t.Errorf("Write ran: %s", text)
@@ -83,7 +83,7 @@ func settingsEffects() []optionEffect {
 			checks: map[string]func(*testing.T, *effectRun){"Options.Sandbox": func(t *testing.T, r *effectRun) {
 				text, _, _ := r.model.ToolResult("Bash")
 				if !strings.Contains(text, "made") || strings.Contains(text, "escaped") || strings.Contains(text, "fake") {
-					t.Errorf("the sandboxed command said %q, want no key and no file outside", text)
+					t.Errorf("the sandboxed command printed %q, want no key and no file outside", text)
 				}
 			}},
 		},
@@ -107,7 +107,7 @@ func TestSandbox_InvalidSandboxFailsConnect(t *testing.T) {
 	}
 }
 
-func toolSaid(tool, want string) func(*testing.T, *effectRun) {
+func toolReturned(tool, want string) func(*testing.T, *effectRun) {
 	return func(t *testing.T, r *effectRun) {
 		t.Helper()
 		if text, isError, ok := r.model.ToolResult(tool); isError || !ok || !strings.Contains(text, want) {
@@ -117,7 +117,7 @@ func toolSaid(tool, want string) func(*testing.T, *effectRun) {
 }
 
 // sandboxSettingsEffect hands every key of the sandbox to the CLI in the form of the table, and
-// looks for it in the settings that the CLI says are in force.
+// looks for it in the settings that the CLI reports as in force.
 func sandboxSettingsEffect() optionEffect {
 	e := optionEffect{
 		name:   "sandbox settings",

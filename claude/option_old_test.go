@@ -129,7 +129,7 @@ func TestUnknownFlag_ErrorNamesTheOption(t *testing.T) {
 				t.Fatalf("got %v, want ErrTooOld and an OptionError", err)
 			}
 			if !optionMatches(e.Option, row.field) {
-				t.Errorf("%s is said to be of %s, want %s", flag, e.Option, row.field)
+				t.Errorf("%s is reported to be of %s, want %s", flag, e.Option, row.field)
 			}
 		})
 	}

@@ -164,7 +164,7 @@ func afterwards(field string, s claude.MCPServer, want string) optionRow {
 	return r
 }
 
-// inside is a server in this process, and what the handshake says of it.
+// inside is a server in this process, and its entry in the handshake.
 func inside(field string, s claude.MCPInProcess, want string) optionRow {
 	if s.Handle == nil && s.Session == nil {
 		s.Handle = silent

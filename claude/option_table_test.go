@@ -224,7 +224,7 @@ func sessionRows() []optionRow {
 		{field: "Options.ResumeAt", forms: []form{{name: "set", set: resumed(func(o *options) { o.ResumeAt = otherUUID }), wire: args(resume, "--resume-session-at="+otherUUID, await)}}, shownBy: "effect"},
 		{field: "Options.ResumeDropsTurn", forms: []form{
 			{name: "set", set: resumed(func(o *options) { o.ResumeAt, o.ResumeDropsTurn = otherUUID, new(someUUID) }), wire: args(resume, "--resume-session-at="+otherUUID, "--resume-drops-turn="+someUUID, await)},
-			{name: "empty is said", set: resumed(func(o *options) { o.ResumeAt, o.ResumeDropsTurn = otherUUID, new("") }), wire: args(resume, "--resume-session-at="+otherUUID, "--resume-drops-turn=", await)},
+			{name: "empty is sent", set: resumed(func(o *options) { o.ResumeAt, o.ResumeDropsTurn = otherUUID, new("") }), wire: args(resume, "--resume-session-at="+otherUUID, "--resume-drops-turn=", await)},
 		}, shownBy: "effect", tooOld: true},
 		{field: "Options.NoPersistence", forms: []form{{name: "true", set: func(o *options) { o.NoPersistence = true }, wire: args("--no-session-persistence")}}, shownBy: "effect"},
 		{field: "Options.Store", forms: []form{{name: "set", set: func(o *options) { o.Store = transcript.NewMemoryStore() }, wire: args("--session-mirror")}, {name: "nil", set: func(o *options) { o.Store = nil }}}, shownBy: "effect"},

@@ -50,7 +50,7 @@ type optionRow struct {
 	field string // "Options.Model"
 	forms []form // its values: a full one first, then nil, empty and zero where they differ
 	// shownBy is the test that shows the effect. For the real CLI these are the checks of
-	// option_effect_test.go, named by their field; "effect" stands for those.
+	// option_effect_test.go, named by their field; "effect" means those.
 	shownBy string
 	// unseen says why no effect can be seen without the real service, another system or a person.
 	unseen string
@@ -213,7 +213,7 @@ func record(t *testing.T, f form) recording {
 		init := s.Initialize(`{"plugins_applied":true,"agents":[{"name":"reviewer"}]}`)
 		r.init = object(t, init.Request)
 		r.requests(t, s)
-		s.Say("ok")
+		s.SendText("ok")
 		s.Result("ok")
 		s.State("idle")
 		s.UntilEOF()

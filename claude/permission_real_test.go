@@ -27,7 +27,7 @@ func TestCanUseTool_AnswersTakeEffect(t *testing.T) {
 				bash("touch failing.txt"), bash("touch panicking.txt"), bash("touch original.txt"), script.Call("mcp__tools__ok", nil), script.Text("Done."))
 			opts := cli.Options(model)
 			opts.Tools = []string{"Bash"}
-			opts.MCPServers = map[string]claude.MCPServer{"tools": toolServer(t, say("ok", claude.TextResult("fine"))).Server()}
+			opts.MCPServers = map[string]claude.MCPServer{"tools": toolServer(t, fixedTool("ok", claude.TextResult("fine"))).Server()}
 			var first *claude.PermissionRequest
 			opts.CanUseTool = func(_ context.Context, r *claude.PermissionRequest) (claude.PermissionResult, error) {
 				if first == nil {

@@ -100,7 +100,7 @@ func TestPitfall49_SkillNamesCannotCarryRules(t *testing.T) {
 }
 
 // No settings files and the usual settings files are different wishes. Where an empty list is taken
-// for "not said", a client that wanted none gets the user's; the other way round it loses them.
+// for "not set", a client that wanted none gets the user's; the other way round it loses them.
 func TestPitfall51_NoSettingSourcesIsNotTheDefault(t *testing.T) {
 	for _, tt := range []struct {
 		sources []string
@@ -136,7 +136,7 @@ func TestPitfall52_ThinkingFlags(t *testing.T) {
 		thinking *claude.Thinking
 		want     string
 	}{
-		{"not said", nil, ""},
+		{"not set", nil, ""},
 		{"adaptive", &claude.Thinking{}, "--thinking=adaptive"},
 		{"adaptive, shown", &claude.Thinking{Display: "summarized"}, "--thinking=adaptive --thinking-display=summarized"},
 		{"budget", &claude.Thinking{BudgetTokens: 2048}, "--max-thinking-tokens=2048"},
@@ -228,7 +228,7 @@ func TestPitfall55_TraceContextIsReplacedAsAPair(t *testing.T) {
 }
 
 // The operating system says "no such file" for a working directory that is missing and for a program
-// that is: the caller must be told which.
+// that is: the error must name which.
 func TestPitfall56_MissingDirectoryIsNotAMissingCLI(t *testing.T) {
 	cli := claudetest.CLI(t)
 	model := claudetest.NewModel(t)
@@ -261,7 +261,7 @@ func TestPitfall57_TheCLIIsStartedOnce(t *testing.T) {
 	t.Setenv(claude.EnvCLI, path) // found, not given
 	_, err := claude.Connect(t.Context(), nil)
 	if ended, ok := errors.AsType[*claude.ProcessError](err); !ok || ended.Status.Code != 3 || !strings.Contains(advice.Text(err), "not today") {
-		t.Errorf("Connect: %v, want a ProcessError with what the program said", err)
+		t.Errorf("Connect: %v, want a ProcessError with the output of the program", err)
 	}
 	starts, err := os.ReadFile(counter)
 	if err != nil || strings.Count(string(starts), "\n") != 1 {

@@ -30,7 +30,7 @@ func TestPitfall02_BlockedConsumerDelaysNothing(t *testing.T) {
 		s.Await("user")
 		for round := range rounds {
 			for i := range perRound {
-				s.Say(fmt.Sprintf("%d %s", round*perRound+i, filler))
+				s.SendText(fmt.Sprintf("%d %s", round*perRound+i, filler))
 			}
 			s.Reply(s.Ask("hook_callback", preToolUse(hook, "ls")))
 			s.Reply(s.Ask("can_use_tool", `{"tool_name":"Bash","input":{},"tool_use_id":"t"}`))
@@ -54,14 +54,14 @@ func TestPitfall02_BlockedConsumerDelaysNothing(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		said, ok := m.(*claude.AssistantMessage)
+		message, ok := m.(*claude.AssistantMessage)
 		if !ok {
 			continue
 		}
 		if next == 0 {
-			<-served // the consumer is stuck in its first message until the CLI has said everything
+			<-served // the consumer is stuck in its first message until the CLI has written everything
 		}
-		number, rest, _ := strings.Cut(said.Text(), " ")
+		number, rest, _ := strings.Cut(message.Text(), " ")
 		if number != fmt.Sprint(next) || rest != filler {
 			t.Fatalf("message %s with %d bytes, want %d with %d", number, len(rest), next, size)
 		}

@@ -57,13 +57,13 @@ func TestPitfall32_RequestsBeforeTheHandshakeIsAnswered(t *testing.T) {
 		mu.Lock()
 		defer mu.Unlock()
 		if !slices.Contains(methods, "initialize") {
-			t.Errorf("until the handshake was answered the server heard %q, want initialize", methods)
+			t.Errorf("until the handshake was answered the server received %q, want initialize", methods)
 		}
 	})
 }
 
-// The CLI takes questions back, for example when a turn is interrupted. The callback must hear of
-// it, and an answer must not be sent any more.
+// The CLI takes questions back, for example when a turn is interrupted. The callback must be
+// notified, and an answer must not be sent any more.
 func TestPitfall33_CancelledRequests(t *testing.T) {
 	t.Run("scripted", func(t *testing.T) {
 		ended := make(chan error, 1)
@@ -129,7 +129,7 @@ func TestPitfall33_CancelledRequests(t *testing.T) {
 	})
 }
 
-// Cancellations cross answers on their way, name requests that nobody knows, and requests come
+// Cancellations cross answers on their way, name unknown requests, and requests come
 // twice. All of that happens once or not at all.
 func TestPitfall34_CrossingCancellationsAndDuplicates(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -60,7 +60,7 @@ func (d doomed) play(s *claudetest.ScriptSession, died *time.Time) {
 func (d doomed) act(s *claudetest.ScriptSession, act int, hook string) {
 	switch act {
 	case 0:
-		s.Say("something")
+		s.SendText("something")
 	case 1:
 		s.State("running")
 	case 2:

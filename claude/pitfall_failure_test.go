@@ -42,8 +42,8 @@ func TestPitfall28_ExitAfterAnErrorResultIsNoCrash(t *testing.T) {
 		crash bool
 	}{
 		{"exits", func(*claudetest.ScriptSession) {}, false},
-		{"says that it is idle, exits", func(s *claudetest.ScriptSession) { s.State("idle") }, false},
-		{"goes on, then crashes", func(s *claudetest.ScriptSession) { s.Say("Next try.") }, true},
+		{"reports that it is idle, exits", func(s *claudetest.ScriptSession) { s.State("idle") }, false},
+		{"goes on, then crashes", func(s *claudetest.ScriptSession) { s.SendText("Next try.") }, true},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			c := connectScripted(t, func(s *claudetest.ScriptSession) {
@@ -119,7 +119,7 @@ func TestPitfall30_DeathDuringTheHandshake(t *testing.T) {
 			s.Stderr("bad luck")
 			s.Exit(1)
 		},
-		"after other messages": func(s *claudetest.ScriptSession) { s.Read(); s.Say("hi"); s.Stderr("bad luck"); s.Exit(1) },
+		"after other messages": func(s *claudetest.ScriptSession) { s.Read(); s.SendText("hi"); s.Stderr("bad luck"); s.Exit(1) },
 		"while it asks": func(s *claudetest.ScriptSession) {
 			s.Read()
 			s.Ask("hook_callback", "")

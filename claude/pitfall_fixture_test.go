@@ -42,7 +42,7 @@ func asProcess(t *testing.T, name string) *claude.Options {
 	cli, model := claudetest.CLI(t), claudetest.NewModel(t)
 	opts := cli.Options(model)
 	opts.CLIPath = self
-	// A program with the race detector sleeps a second at its end unless told otherwise.
+	// A program with the race detector sleeps a second at its end by default.
 	cli.SetEnv(opts, model, map[string]string{scriptVariable: name, "GORACE": "atexit_sleep_ms=0"})
 	return opts
 }
@@ -102,7 +102,7 @@ func mcpMessage(id int, method, params string) string {
 
 const callWork = `{"name":"work","arguments":{}}`
 
-// A tether is a loopback connection held by a command that the CLI runs. It tells that the command
+// A tether is a loopback connection held by a command that the CLI runs. It reports that the command
 // runs, and that it is gone, without a look at the list of processes.
 type tether struct {
 	t        testing.TB

@@ -216,7 +216,7 @@ func TestPitfall46_SuggestionsGoBackAsTheyCame(t *testing.T) {
 }
 
 // A permission callback is never asked where the mode or a rule has decided, which looks like a
-// callback that works. It must be said in the log.
+// callback that works. The log must report it.
 func TestPitfall47_ShadowedPermissionCallback(t *testing.T) {
 	for _, tt := range []struct {
 		name   string

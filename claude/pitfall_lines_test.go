@@ -18,7 +18,7 @@ import (
 	"github.com/drover-agents/drover/claude/script"
 )
 
-// oneTurn plays a turn in which the CLI writes what speak says and then its result, and returns the
+// oneTurn plays a turn in which the CLI writes the output of speak and then its result, and returns the
 // turn's messages without the result and what comes after it.
 func oneTurn(t *testing.T, speak func(s *claudetest.ScriptSession)) []claude.Message {
 	t.Helper()
@@ -59,14 +59,14 @@ func TestPitfall13_LongLinesInOddPieces(t *testing.T) {
 			}
 			s.Write("\n")
 		})
-		said := of[*claude.AssistantMessage](messages)
-		if len(said) != 1 || said[0].Text() != text || string(said[0].Raw()) != line {
-			t.Errorf("in pieces of %d: %d messages, the text or its JSON differ from what was written", piece, len(said))
+		replies := of[*claude.AssistantMessage](messages)
+		if len(replies) != 1 || replies[0].Text() != text || string(replies[0].Raw()) != line {
+			t.Errorf("in pieces of %d: %d messages, the text or its JSON differ from what was written", piece, len(replies))
 		}
 	}
 }
 
-// A tool result stands twice on its line, so 400,000 characters need more than 800,000 bytes. A low
+// A tool result is twice on its line, so 400,000 characters need more than 800,000 bytes. A low
 // cap kills such a run; a cap that is set must give a clear error and leave no process.
 func TestPitfall14_LargeToolResults(t *testing.T) {
 	const size = 400_000
@@ -110,10 +110,10 @@ func TestPitfall15_LinesThatAreNotJSON(t *testing.T) {
 		for _, line := range []string{"[SandboxDebug] hello", "Warning: odd", "null", "[]", `"text"`, "\x00\xff\xfe", "\t", "}"} {
 			s.Line(line)
 		}
-		s.Say("one")
+		s.SendText("one")
 		s.Line(`{"type":"assistant","message":`)
 		s.Line(`{not json`)
-		s.Say("two")
+		s.SendText("two")
 	})
 	var got []string
 	for _, m := range messages {
@@ -134,14 +134,14 @@ func TestPitfall15_LinesThatAreNotJSON(t *testing.T) {
 	}
 }
 
-// A result whose line was damaged does not come. The turn ends as soon as the CLI says that it is idle.
+// A result whose line was damaged does not come. The turn ends as soon as the CLI reports that it is idle.
 func TestTurnEnd_ResultThatCannotBeRead(t *testing.T) {
 	for _, line := range []string{`{"type":"result","subtype":"succ`, `":"success","is_error":false}`, "warn: hello", ""} {
 		c := connectScripted(t, func(s *claudetest.ScriptSession) {
 			s.Initialize("")
 			s.Await("user")
 			s.State("running")
-			s.Say("one")
+			s.SendText("one")
 			s.Line(line)
 			s.State("idle")
 			s.UntilEOF()
@@ -173,7 +173,7 @@ func TestPitfall16_LastLineWithoutLineFeed(t *testing.T) {
 		c := connectScripted(t, func(s *claudetest.ScriptSession) {
 			s.Initialize("")
 			s.Await("user")
-			s.Say("one")
+			s.SendText("one")
 			s.Stderr("no more memory")
 			s.Write(`{"type":"result","subtype":"succ`)
 			s.Exit(134)
@@ -193,9 +193,9 @@ func TestPitfall17_LineEndsAndSeveralObjects(t *testing.T) {
 		s.Write("\r\n\n" + assistantLine("one\r") + "\r\n\r\n\n" + assistantLine("two") + "\n")
 		s.Line(assistantLine("three") + assistantLine("four"))
 	})
-	said := of[*claude.AssistantMessage](messages)
-	if len(said) != 2 || said[0].Text() != "one\r" || said[1].Text() != "two" || string(said[0].Raw()) != assistantLine("one\r") {
-		t.Errorf("messages %v, want one and two without line ends", said)
+	replies := of[*claude.AssistantMessage](messages)
+	if len(replies) != 2 || replies[0].Text() != "one\r" || replies[1].Text() != "two" || string(replies[0].Raw()) != assistantLine("one\r") {
+		t.Errorf("messages %v, want one and two without line ends", replies)
 	}
 	if malformed := of[*claude.MalformedLine](messages); len(malformed) != 1 || len(messages) != 3 {
 		t.Errorf("%d messages, %d of them malformed lines; want 3 and 1", len(messages), len(malformed))
@@ -231,7 +231,7 @@ func TestPitfall18_UnknownMessages(t *testing.T) {
 	}
 }
 
-// Content is a list of blocks, or a string, or something that nobody has thought of. A parser that
+// Content is a list of blocks, or a string, or has an unexpected shape. A parser that
 // insists on one shape crashes, one that filters loses blocks.
 func TestPitfall19_ContentOfUnexpectedShape(t *testing.T) {
 	messages := oneTurn(t, func(s *claudetest.ScriptSession) {
@@ -243,11 +243,11 @@ func TestPitfall19_ContentOfUnexpectedShape(t *testing.T) {
 			s.Line(`{"type":"user","message":` + message + `,"uuid":"u","session_id":"s"}`)
 		}
 	})
-	said, heard := of[*claude.AssistantMessage](messages), of[*claude.UserMessage](messages)
-	if len(said) != 8 || len(heard) != 8 {
-		t.Fatalf("%d assistant and %d user messages, want 8 of each", len(said), len(heard))
+	replies, inputs := of[*claude.AssistantMessage](messages), of[*claude.UserMessage](messages)
+	if len(replies) != 8 || len(inputs) != 8 {
+		t.Fatalf("%d assistant and %d user messages, want 8 of each", len(replies), len(inputs))
 	}
-	last := said[7]
+	last := replies[7]
 	kept := false
 	for _, block := range last.Content {
 		kept = kept || strings.Contains(string(block.Raw()), `"hologram"`)
@@ -288,15 +288,15 @@ func TestPitfall20_EveryMessageKeepsItsLine(t *testing.T) {
 func TestMessages_MalformedUTF8DoesNotEndTheTurn(t *testing.T) {
 	broken := strings.Replace(assistantLine("a?b"), "?", "\xff\xc3\xe2\x82", 1)
 	messages := oneTurn(t, func(s *claudetest.ScriptSession) {
-		s.Say("before")
+		s.SendText("before")
 		s.Line(broken)
-		s.Say("after")
+		s.SendText("after")
 	})
-	said := of[*claude.AssistantMessage](messages)
-	if len(said) != 3 || string(said[1].Raw()) != broken {
-		t.Fatalf("%d assistant messages of %d, want 3 with the broken one in the middle", len(said), len(messages))
+	replies := of[*claude.AssistantMessage](messages)
+	if len(replies) != 3 || string(replies[1].Raw()) != broken {
+		t.Fatalf("%d assistant messages of %d, want 3 with the broken one in the middle", len(replies), len(messages))
 	}
-	if text := said[1].Text(); !strings.HasPrefix(text, "a") || !strings.HasSuffix(text, "b") || !utf8.ValidString(text) {
+	if text := replies[1].Text(); !strings.HasPrefix(text, "a") || !strings.HasSuffix(text, "b") || !utf8.ValidString(text) {
 		t.Errorf("text %q, want valid UTF-8 from a to b", text)
 	}
 }

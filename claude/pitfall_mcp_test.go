@@ -30,8 +30,8 @@ func toolServer(t testing.TB, tools ...claude.Tool) *claude.ToolServer {
 	return s
 }
 
-// say is a tool that gives a fixed result.
-func say(name string, result claude.ToolResult) claude.Tool {
+// fixedTool is a tool that gives a fixed result.
+func fixedTool(name string, result claude.ToolResult) claude.Tool {
 	return claude.MustTool(name, "", func(context.Context, struct{}) (claude.ToolResult, error) { return result, nil })
 }
 
@@ -86,7 +86,7 @@ func TestPitfall36_MCPMessageWithoutMethod(t *testing.T) {
 		s.UntilEOF()
 	})
 	opts := cli.Options()
-	opts.MCPServers = map[string]claude.MCPServer{"tools": toolServer(t, say("ok", claude.TextResult("fine"))).Server()}
+	opts.MCPServers = map[string]claude.MCPServer{"tools": toolServer(t, fixedTool("ok", claude.TextResult("fine"))).Server()}
 	c := claudetest.Connect(t, opts)
 	for range odd {
 		if got := <-answers; !strings.Contains(got, `"mcp_response"`) || strings.Contains(got, "panic") {
@@ -146,7 +146,7 @@ func TestPitfall37_ParallelCallsAndEqualIDs(t *testing.T) {
 }
 
 // A tool that does not heed its context keeps a client from closing, for ever. Close must give it a
-// grace and then go without it, saying which call was left.
+// grace and then go without it, and report which call was left.
 func TestPitfall38_BlockedToolDoesNotHoldUpClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		started, release := make(chan struct{}), make(chan struct{})
@@ -173,7 +173,7 @@ func TestPitfall38_BlockedToolDoesNotHoldUpClose(t *testing.T) {
 			t.Errorf("Close took %s", took)
 		}
 		if err == nil || !strings.Contains(advice.Text(err), "tools#1") {
-			t.Errorf("Close said %v, want the call that was left", err)
+			t.Errorf("Close returned %v, want the call that was left", err)
 		}
 		close(release)
 	})
@@ -192,7 +192,7 @@ func TestPitfall39_PanicInATool(t *testing.T) {
 		claude.MustTool("fail", "", func(context.Context, struct{}) (claude.ToolResult, error) {
 			return claude.ToolResult{}, fmt.Errorf("the disk is full")
 		}),
-		say("ok", claude.TextResult("fine")))
+		fixedTool("ok", claude.TextResult("fine")))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -234,9 +234,9 @@ func TestPitfall40_FailuresAndStructuredContent(t *testing.T) {
 			model := claudetest.NewModel(t, script.Reply(script.ToolCall{Name: "mcp__tools__broken"}, script.ToolCall{Name: "mcp__tools__both"},
 				script.ToolCall{Name: "mcp__tools__picture"}), script.Text("Seen."))
 			server := toolServer(t,
-				say("broken", claude.ErrorResult("it broke")),
-				say("both", claude.ToolResult{Content: []claude.ToolContent{claude.ToolText("plain words")}, Structured: json.RawMessage(`{"x":5}`)}),
-				say("picture", claude.ImageResult(tinyPNG, "image/png")))
+				fixedTool("broken", claude.ErrorResult("it broke")),
+				fixedTool("both", claude.ToolResult{Content: []claude.ToolContent{claude.ToolText("plain words")}, Structured: json.RawMessage(`{"x":5}`)}),
+				fixedTool("picture", claude.ImageResult(tinyPNG, "image/png")))
 			_, messages := turn(t, claudetest.Connect(t, withTools(cli.Options(model), map[string]claude.MCPServer{"tools": server.Server()})), "go")
 			if text, failed, _ := model.ToolResult("mcp__tools__broken"); !failed || text != "it broke" {
 				t.Errorf("the model saw %q, failed %t; want a failure, in the tool's words", text, failed)
@@ -279,9 +279,9 @@ func TestPitfall41_LargeResultsReachTheModel(t *testing.T) {
 	cli := claudetest.CLI(t)
 	model := claudetest.NewModel(t, script.Reply(script.ToolCall{Name: "mcp__tools__whole"}, script.ToolCall{Name: "mcp__tools__plain"}), script.Text("Read."))
 	large := claude.TextResult(strings.Repeat("0123456789", 42_000))
-	whole := say("whole", large)
+	whole := fixedTool("whole", large)
 	whole.MaxResultSizeChars = 500_000
-	server := toolServer(t, whole, say("plain", large))
+	server := toolServer(t, whole, fixedTool("plain", large))
 	turn(t, claudetest.Connect(t, withTools(cli.Options(model), map[string]claude.MCPServer{"tools": server.Server()})), "go")
 	if text, failed, _ := model.ToolResult("mcp__tools__whole"); failed || len(text) != 420_000 {
 		t.Errorf("the model saw %d characters (failed: %t), want 420,000: %.200s", len(text), failed, text)

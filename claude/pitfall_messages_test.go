@@ -21,7 +21,7 @@ import (
 )
 
 // What has arrived must not be lost because the client was closed before it was read; and a loop
-// over messages must come to an end after that, wherever it stands.
+// over messages must come to an end after that, at any position.
 func TestPitfall58_MessagesSurviveClose(t *testing.T) {
 	const lines = 500
 	cli := claudetest.ScriptCLI(t, func(s *claudetest.ScriptSession) {
@@ -29,7 +29,7 @@ func TestPitfall58_MessagesSurviveClose(t *testing.T) {
 		s.Await("user")
 		s.State("running")
 		for i := range lines {
-			s.Say(fmt.Sprintf("message %d", i))
+			s.SendText(fmt.Sprintf("message %d", i))
 		}
 		s.Result("last words")
 		s.State("idle")
@@ -66,7 +66,7 @@ func TestPitfall58_WaitingLoopEndsWithClose(t *testing.T) {
 	cli := claudetest.ScriptCLI(t, func(s *claudetest.ScriptSession) {
 		s.Initialize("")
 		s.Await("user")
-		s.Say("one")
+		s.SendText("one")
 		s.UntilEOF()
 	})
 	c := claudetest.Connect(t, cli.Options())
@@ -91,8 +91,8 @@ func TestPitfall59_BreakingOutEndsTheProcess(t *testing.T) {
 			s.Initialize("")
 			s.Await("user")
 			s.State("running")
-			s.Say("one")
-			s.Say("two")
+			s.SendText("one")
+			s.SendText("two")
 			s.Answer(s.Await("control_request"), map[string]any{}) // the interrupt
 			s.Result("broken off")
 			s.State("idle")
@@ -189,7 +189,7 @@ func TestPitfall61_TasksMayEndByAnUpdateAlone(t *testing.T) {
 			cli := claudetest.ScriptCLI(t, func(s *claudetest.ScriptSession) {
 				s.Initialize("")
 				s.Await("user")
-				s.Say("working") // no session state: as an older CLI does it
+				s.SendText("working") // no session state: as an older CLI does it
 				s.Line(`{"type":"system","subtype":"task_started","task_id":"a","task_type":"local_agent","description":"d","session_id":"s","uuid":"u"}`)
 				s.Line(`{"type":"system","subtype":"task_updated","task_id":"a","patch":{"status":"` + status + `"},"session_id":"s","uuid":"u"}`)
 				s.Result("done")
@@ -208,7 +208,7 @@ func TestPitfall61_TasksMayEndByAnUpdateAlone(t *testing.T) {
 	}
 }
 
-// After /clear the totals start again from zero. A client that does not tell of it shows a
+// After /clear the totals start again from zero. A client that does not report it shows a
 // conversation that costs less the longer it lasts.
 func TestPitfall62_ResetOfTheConversationIsReported(t *testing.T) {
 	cli := claudetest.CLI(t)
@@ -332,7 +332,7 @@ func TestPitfall65_InterruptAndResultInEitherOrder(t *testing.T) {
 				s.Initialize("")
 				s.Await("user")
 				s.State("running")
-				s.Say("working")
+				s.SendText("working")
 				asked := s.Await("control_request")
 				if receiptFirst {
 					s.Answer(asked, map[string]any{"still_queued": []string{}})

@@ -48,7 +48,7 @@ func init() {
 	processScripts["host"] = hostProgram
 }
 
-// A CLI whose standard error nobody reads hangs as soon as the pipe is full.
+// A CLI whose standard error has no reader hangs as soon as the pipe is full.
 func TestPitfall21_StderrIsAlwaysDrained(t *testing.T) {
 	c := claudetest.Connect(t, asProcess(t, "flood stderr"))
 	if end, _ := turn(t, c, "speak"); end.Answer.Result != "Loud." {
@@ -152,8 +152,8 @@ func TestPitfall24_StubbornCLIIsKilled(t *testing.T) {
 	})
 }
 
-// A signal sent at once cuts off what the CLI still has to say. It first gets the end of its input
-// and time to finish, and what it says then is still delivered.
+// A signal sent at once cuts off the last output of the CLI. It first gets the end of its input
+// and time to finish, and its output in that time is still delivered.
 func TestPitfall25_LastOutputIsReceived(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := connectScripted(t, func(s *claudetest.ScriptSession) {
@@ -164,14 +164,14 @@ func TestPitfall25_LastOutputIsReceived(t *testing.T) {
 				}
 			}
 			time.Sleep(1500 * time.Millisecond) // it writes its transcript
-			s.Say("Goodbye.")
+			s.SendText("Goodbye.")
 		})
 		turn(t, c, "hello")
 		if err := c.Close(); err != nil {
 			t.Errorf("Close: %v", err)
 		}
 		_, messages, err := collect(c.Messages())
-		if said := of[*claude.AssistantMessage](messages); err != nil || len(said) != 1 || said[0].Text() != "Goodbye." {
+		if replies := of[*claude.AssistantMessage](messages); err != nil || len(replies) != 1 || replies[0].Text() != "Goodbye." {
 			t.Errorf("after Close: %v, %v; want the last words", messages, err)
 		}
 	})

@@ -65,7 +65,7 @@ func TestPitfall03_InputStaysOpenForTheMCPHandshake(t *testing.T) {
 				s.Exit(2)
 			}
 		}
-		s.Say("Served.")
+		s.SendText("Served.")
 		s.Result("Served.")
 		s.State("idle")
 		s.UntilEOF()
@@ -295,7 +295,7 @@ func init() {
 	processScripts["deaf"] = func(s *claudetest.ScriptSession) {
 		s.Initialize("")
 		_ = os.Stdin.Close()
-		s.Say("I do not listen.")
+		s.SendText("I do not listen.")
 		s.Hang()
 	}
 }
@@ -346,7 +346,7 @@ func TestPitfall11_WritingToAnEndedCLI(t *testing.T) {
 	})
 	t.Run("input closed by the CLI", func(t *testing.T) {
 		opts := asProcess(t, "deaf")
-		opts.Spawner = claude.HostSpawner{NoPIDNamespace: true} // nobody else holds the pipe then
+		opts.Spawner = claude.HostSpawner{NoPIDNamespace: true} // no other process holds the pipe then
 		c := claudetest.Connect(t, opts)
 		next, stop := iter.Pull2(c.Messages())
 		defer stop()

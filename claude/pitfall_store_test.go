@@ -35,7 +35,7 @@ func transcriptLines(t testing.TB, config string) []string {
 }
 
 // The copy of a transcript must be complete and in order, without appends of nothing; an append that
-// fails once is repeated; and one that keeps failing is told, while the conversation goes on.
+// fails once is repeated; and one that keeps failing is reported, while the conversation goes on.
 func TestPitfall66_MirrorIsCompleteAndInOrder(t *testing.T) {
 	for version, get := range map[string]func(testing.TB) *claudetest.RealCLI{"pinned": claudetest.CLI, "oldest": claudetest.OldestCLI} {
 		t.Run(version, func(t *testing.T) {
@@ -126,7 +126,7 @@ func TestPitfall66_MirrorAndFailures(t *testing.T) {
 			s.Initialize("")
 			s.Await("user")
 			frame(s, config)
-			s.Say("on")
+			s.SendText("on")
 			s.Result("one")
 			s.State("idle")
 			s.Turn("two")
@@ -140,18 +140,18 @@ func TestPitfall66_MirrorAndFailures(t *testing.T) {
 		if end.Answer.Result != "two" {
 			t.Errorf("the conversation went on with %q", end.Answer.Result)
 		}
-		told := of[*claude.MirrorError](append(one, two...))
+		reports := of[*claude.MirrorError](append(one, two...))
 		next, stop := iter.Pull2(c.Messages())
 		defer stop()
-		for len(told) < 2 { // the store is asked beside the conversation
+		for len(reports) < 2 { // the store is asked beside the conversation
 			m, err, ok := next()
 			if err != nil || !ok {
 				t.Fatalf("the messages ended: %v", err)
 			}
-			told = append(told, of[*claude.MirrorError]([]claude.Message{m})...)
+			reports = append(reports, of[*claude.MirrorError]([]claude.Message{m})...)
 		}
-		if !strings.Contains(told[0].Error, "outside") || !strings.Contains(told[1].Error, "1 entries") {
-			t.Errorf("told %q and %q, want the frame that was dropped and the entries that were refused", told[0].Error, told[1].Error)
+		if !strings.Contains(reports[0].Error, "outside") || !strings.Contains(reports[1].Error, "1 entries") {
+			t.Errorf("reported %q and %q, want the frame that was dropped and the entries that were refused", reports[0].Error, reports[1].Error)
 		}
 		if err := c.Close(); err != nil {
 			t.Error(err)

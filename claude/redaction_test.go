@@ -18,11 +18,11 @@ import (
 // plantedKey is what must not be found in anything that is made for people to read.
 const plantedKey = "sk-ant-api03-PLANTED0planted1PLANTED2planted3PLANTED4"
 
-// shapelessKey is a secret that does not look like one: only the environment tells.
+// shapelessKey is a secret that does not look like one: only the environment shows it.
 const shapelessKey = "correct horse battery"
 
 // A key reaches the client from everywhere: the environment, what the CLI prints, what the model's
-// service answers, what callbacks say when they fail. None of it may reach a log or an error text.
+// service answers, the errors of callbacks. None of it may reach a log or an error text.
 // Messages are data and keep what the CLI wrote.
 func TestRedaction_NoKeyInLogsAndErrors(t *testing.T) {
 	cli := claudetest.ScriptCLI(t, func(s *claudetest.ScriptSession) {
@@ -64,7 +64,7 @@ func TestRedaction_NoKeyInLogsAndErrors(t *testing.T) {
 	texts["log"] = logged.String()
 	for _, want := range []string{"error result", "malformed line", "refused request", "death of the CLI", "log"} {
 		if got := texts[want]; got == "" || got == "<nil>" {
-			t.Errorf("%s: nothing was said, so nothing was tested", want)
+			t.Errorf("%s: the text is empty, so nothing was tested", want)
 		}
 	}
 	for where, text := range texts {

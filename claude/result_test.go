@@ -98,7 +98,7 @@ func TestCostTracker_Turns(t *testing.T) {
 		{"running total", []string{result("1", "10"), result("1.5", "15"), result("1.5", "15")}, []float64{1, 0.5, 0}, 1.5, 15},
 		{"reset that costs more at once", []string{result("1", "10"), reset, result("3", "20")}, []float64{1, 3}, 4, 30},
 		{"reset, zero, turn", []string{result("1", "10"), reset, result("0", "0"), result("2", "7")}, []float64{1, 0, 2}, 3, 17},
-		{"reset that was not told", []string{result("2", "10"), result("0.5", "4")}, []float64{2, 0.5}, 2.5, 14},
+		{"reset that was not reported", []string{result("2", "10"), result("0.5", "4")}, []float64{2, 0.5}, 2.5, 14},
 		{"failed start", []string{result("2", "10"), `{"type":"result","subtype":"error_during_execution","is_error":true,"total_cost_usd":0}`, result("3", "11")}, []float64{2, 0, 1}, 3, 11},
 		{"other messages", []string{result("1", "1"), `{"type":"keep_alive"}`, result("2", "2")}, []float64{1, 1}, 2, 2},
 	} {
@@ -132,8 +132,8 @@ func TestCostTracker_ResumedSession(t *testing.T) {
 		line    string
 		want    float64
 	}{
-		"told by the caller": {CostTracker{Before: Totals{CostUSD: 5}}, `{"type":"result","subtype":"success","total_cost_usd":6}`, 1},
-		"told by the CLI": {CostTracker{}, `{"type":"result","subtype":"success","total_cost_usd":6,"modelUsage":{"m":{"inputTokens":36,"costUSD":6}},
+		"reported by the caller": {CostTracker{Before: Totals{CostUSD: 5}}, `{"type":"result","subtype":"success","total_cost_usd":6}`, 1},
+		"reported by the CLI": {CostTracker{}, `{"type":"result","subtype":"success","total_cost_usd":6,"modelUsage":{"m":{"inputTokens":36,"costUSD":6}},
 			"model_usage_since_last_result":{"m":{"inputTokens":12,"costUSD":1}}}`, 1},
 		"interrupted at once":    {CostTracker{}, `{"type":"result","subtype":"error_during_execution","total_cost_usd":6,"model_usage_since_last_result":{}}`, 0},
 		"old CLI begins at zero": {CostTracker{}, `{"type":"result","subtype":"success","total_cost_usd":1}`, 1},

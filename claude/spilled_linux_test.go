@@ -15,14 +15,14 @@ import (
 // What waits on disk for a consumer that has left goes with the query: the file has no name, so only
 // its descriptor would show it.
 func TestQuery_ClosesTheFileOfUnreadMessages(t *testing.T) {
-	said := make(chan struct{})
+	written := make(chan struct{})
 	cli := claudetest.ScriptCLI(t, func(s *claudetest.ScriptSession) {
 		s.Initialize("")
 		s.Await("user")
 		for range 50 {
-			s.Say(strings.Repeat("m", 100_000))
+			s.SendText(strings.Repeat("m", 100_000))
 		}
-		close(said)
+		close(written)
 		s.UntilEOF()
 	})
 	opts := cli.Options()
@@ -33,7 +33,7 @@ func TestQuery_ClosesTheFileOfUnreadMessages(t *testing.T) {
 			t.Fatal(err)
 		}
 		if _, ok := m.(*claude.AssistantMessage); ok {
-			<-said
+			<-written
 			for spilled == 0 { // the reader may be a line behind the script
 				spilled = deletedFiles(t)
 			}

@@ -178,7 +178,7 @@ func TestTurnTracker_CeilingEndsTheTurn(t *testing.T) {
 		tr.sessionState("running")
 		tr.result()
 		time.Sleep(59 * time.Second)
-		tr.sessionState("requires_action") // a person is asked: nobody is late
+		tr.sessionState("requires_action") // a person is asked: no deadline runs
 		time.Sleep(time.Hour)
 		tr.sessionState("running")
 		synctest.Wait()

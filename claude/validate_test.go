@@ -114,8 +114,8 @@ func badOptions() []badOption {
 		{"prompts", func(o *options) { o.PermissionPrompts = "maybe" }, []string{"PermissionPrompts"}},
 		{"preview", func(o *options) { o.QuestionPreview = "pdf" }, []string{"QuestionPreview"}},
 		{"two judges", func(o *options) { o.CanUseTool, o.PermissionPromptTool = allowAll, "mcp__a__b" }, []string{"PermissionPromptTool"}},
-		{"dialogs nobody answers", func(o *options) { o.DialogKinds = []string{"k"} }, []string{"DialogKinds"}},
-		{"dialogs nobody asks", func(o *options) { o.OnUserDialog = answerNothing }, []string{"OnUserDialog"}},
+		{"dialogs without a handler", func(o *options) { o.DialogKinds = []string{"k"} }, []string{"DialogKinds"}},
+		{"handler without dialogs", func(o *options) { o.OnUserDialog = answerNothing }, []string{"OnUserDialog"}},
 		{"hook", func(o *options) { o.Hooks = []claude.Hook{{}} }, []string{"Hooks[0].Event"}},
 		// servers
 		{"nil server", server(nil), []string{`MCPServers["s"]`}},
@@ -237,7 +237,7 @@ func TestValidate_AcceptsEveryRowOfTheTable(t *testing.T) {
 	}
 }
 
-// Where the CLI would not say that a path is missing, we do; a spawner may have other files.
+// Where the CLI would not report that a path is missing, we do; a spawner may have other files.
 func TestValidate_MissingPathsAreErrors(t *testing.T) {
 	o := &claude.Options{Dir: t.TempDir(), Plugins: []claude.Plugin{{Path: "plugin"}}, AddDirs: []string{"/no/such/directory"}}
 	if diff := cmp.Diff([]string{"Plugins[0]", "AddDirs[0]"}, optionNames(o.Validate())); diff != "" {

@@ -121,7 +121,7 @@ type oracleRun struct {
 	failure error
 	ledger  *agent.Ledger
 
-	token, before string // of the conversation, and what was said in it
+	token, before string // of the conversation, and its text
 
 	// Messages of the agent are answered one at a time, and none after the end.
 	handling sync.Mutex
@@ -230,15 +230,15 @@ func (r *oracleRun) begin(host string) error {
 	}
 	r.transcribe(agent.TranscriptUserMessage, r.req.Prompt)
 	r.ended = make(chan error, 2) // by a message, and by the end of the process
-	said := make(chan string, 1)
+	stderr := make(chan string, 1)
 	go func() {
 		text, _ := io.ReadAll(r.process.Stderr())
-		said <- string(text)
+		stderr <- string(text)
 	}()
 	go func() {
 		_, _ = io.Copy(io.Discard, r.process.Stdout())
 		status := r.process.Wait()
-		if text := <-said; status.Code != 0 {
+		if text := <-stderr; status.Code != 0 {
 			r.ended <- fmt.Errorf("the agent ended with %s: %s", status, strings.TrimSpace(text))
 			return
 		}
@@ -252,11 +252,11 @@ func (r *oracleRun) submitted() string {
 	if r.hooks.Submitted == nil {
 		return ""
 	}
-	return r.told(r.hooks.Submitted(r.ctx, agent.Submission{Prompt: r.req.Prompt, SessionID: r.token, Dir: r.dir}))
+	return r.answered(r.hooks.Submitted(r.ctx, agent.Submission{Prompt: r.req.Prompt, SessionID: r.token, Dir: r.dir}))
 }
 
-// told is what a hook says, whose error ends nothing.
-func (r *oracleRun) told(text string, err error) string {
+// answered is the answer of a hook, whose error ends nothing.
+func (r *oracleRun) answered(text string, err error) string {
 	if err != nil {
 		r.emit(event.Error{Message: err.Error(), Recoverable: true, Cause: err})
 	}
@@ -328,11 +328,11 @@ func (r *oracleRun) done() event.Done {
 		d.Status, d.Cause = event.DoneInterrupted, context.Cause(r.ctx)
 		d.Reason = d.Cause.Error()
 	case stopped != nil || r.failure != nil || r.whole == "":
-		d.Status, d.Cause = event.DoneError, cmp.Or(stopped, r.failure, errors.New("the agent said nothing at its end"))
+		d.Status, d.Cause = event.DoneError, cmp.Or(stopped, r.failure, errors.New("the agent sent nothing at its end"))
 	}
 	if d.Cause != nil {
 		d.Result, d.Output = d.Cause.Error(), nil
-		r.whole = r.before // what was not answered was not said
+		r.whole = r.before // a message without an answer is not part of the conversation
 	}
 	r.adapter.mu.Lock()
 	defer r.adapter.mu.Unlock()
@@ -371,7 +371,7 @@ func (r *oracleRun) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 
 func (r *oracleRun) answer(m message) (answer reply) {
 	switch m.Kind {
-	case sayText:
+	case sendText:
 		r.result = m.Text
 		r.emit(event.Text{Content: m.Text})
 		r.transcribe(agent.TranscriptAssistantMessage, m.Text)
@@ -394,7 +394,7 @@ func (r *oracleRun) answer(m message) (answer reply) {
 		}
 		why, err := r.hooks.Stopping(r.ctx, agent.Stop{SessionID: r.token, Text: m.Text, Again: r.refusals > 0})
 		answer.Refused, answer.Text = r.refuses(why, err)
-	case tellAll:
+	case sendAll:
 		if r.whole == "" {
 			r.ended <- nil // its process may take a while to end: the race detector makes it wait for a second
 		}
@@ -411,7 +411,7 @@ func quoted(text string) json.RawMessage {
 // refuses counts a refusal of a hook, as often as it may refuse.
 func (r *oracleRun) refuses(why string, err error) (bool, string) {
 	if err != nil {
-		why = r.told(err.Error(), err)
+		why = r.answered(err.Error(), err)
 	}
 	if why == "" || r.refusals >= cmp.Or(r.req.MaxRefusals, 10) {
 		return false, ""
@@ -420,7 +420,7 @@ func (r *oracleRun) refuses(why string, err error) (bool, string) {
 	return true, why
 }
 
-// ask has the ledger decide about a call. The result of one that is not permitted is told at once.
+// ask has the ledger decide about a call. The result of one that is not permitted is reported at once.
 func (r *oracleRun) ask(call event.ToolCall) reply {
 	o, err := r.ledger.Ask(r.ctx, agent.Question{ToolCall: call, Waits: true, Decide: r.decide})
 	switch {
@@ -433,14 +433,14 @@ func (r *oracleRun) ask(call event.ToolCall) reply {
 		return reply{Input: o.Input}
 	}
 	more := r.ledger.EndBatch(r.ctx, call)
-	r.tellResult(event.ToolResult{
+	r.reportResult(event.ToolResult{
 		ID: call.ID, Name: call.Name, Status: event.ToolDenied, Output: quoted(err.Error()), Failure: &event.ToolFailure{Message: err.Error()},
 	})
 	return reply{Refused: true, Text: err.Error() + "\n" + more}
 }
 
 // decide asks the host. The component that judges the call answers.
-func (r *oracleRun) decide(ctx context.Context, call event.ToolCall) (_ agent.Opinion, err error) {
+func (r *oracleRun) decide(ctx context.Context, call event.ToolCall) (_ agent.CallDecision, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("the host failed: %v", p)
@@ -453,22 +453,22 @@ func (r *oracleRun) decide(ctx context.Context, call event.ToolCall) (_ agent.Op
 	if d.Verdict == event.Allow && call.Name == r.adapter.Catalogue().AnswerTool && r.hooks.Answering != nil {
 		why, err := r.hooks.Answering(ctx, agent.Answer{Output: value(call.Input), CallID: call.ID, SessionID: r.token})
 		if refused, why := r.refuses(why, err); refused {
-			return agent.Opinion{Verdict: event.Deny, Reason: why}, nil
+			return agent.CallDecision{Verdict: event.Deny, Reason: why}, nil
 		}
 	}
 	switch {
 	case d.Verdict != event.Allow:
-		return agent.Opinion{Verdict: event.Deny, Reason: d.Reason}, nil
+		return agent.CallDecision{Verdict: event.Deny, Reason: d.Reason}, nil
 	case d.Input != nil && !json.Valid(d.Input):
-		return agent.Opinion{}, errors.New("the host has replaced the input by something that is no JSON")
+		return agent.CallDecision{}, errors.New("the host has replaced the input by something that is no JSON")
 	}
-	return agent.Opinion{Verdict: event.Allow, Input: d.Input}, nil
+	return agent.CallDecision{Verdict: event.Allow, Input: d.Input}, nil
 }
 
 // value is the structured answer in the input of the tool for it.
 func value(input json.RawMessage) json.RawMessage {
 	var in struct{ Value json.RawMessage }
-	_ = json.Unmarshal(input, &in) // whether it is as it should be, the reader says
+	_ = json.Unmarshal(input, &in) // the reader checks whether it is as it should be
 	return in.Value
 }
 
@@ -503,8 +503,8 @@ func (r *oracleRun) runTool(call event.ToolCall) string {
 	} else {
 		ran := r.req.Registry.Execute(r.ctx, tool.Call{ID: made.ID, Name: t.ID(), As: t.Name, Input: made.Input})
 		text = ran.Render()
-		told := ran.Event()
-		result.Status, result.Failure = told.Status, told.Failure
+		reported := ran.Event()
+		result.Status, result.Failure = reported.Status, reported.Failure
 	}
 	result.Output = quoted(text)
 	return text + "\n" + r.end(call, result)
@@ -523,13 +523,13 @@ func (r *oracleRun) end(call event.ToolCall, result event.ToolResult) (more stri
 		if result.Failure != nil {
 			end.Error = result.Failure.Message
 		}
-		more += "\n" + r.told(r.hooks.CallEnded(r.ctx, end))
+		more += "\n" + r.answered(r.hooks.CallEnded(r.ctx, end))
 	}
-	r.tellResult(result)
+	r.reportResult(result)
 	return more
 }
 
-func (r *oracleRun) tellResult(result event.ToolResult) {
+func (r *oracleRun) reportResult(result event.ToolResult) {
 	r.emit(result)
 	r.transcribe(agent.TranscriptToolResult, result)
 }

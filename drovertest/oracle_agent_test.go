@@ -35,23 +35,23 @@ type task struct {
 	Text  string // the conversation, up to the prompt
 }
 
-// A message is what the agent tells its host, or asks it.
+// A message is what the agent reports to its host, or asks it.
 type message struct {
 	Kind   messageKind
 	Call   event.ToolCall
-	Text   string // what was said, the output of a call, or the whole conversation
+	Text   string // of the model, the output of a call, or the whole conversation
 	Failed bool   // the call
 }
 
 type messageKind string
 
 const (
-	sayText messageKind = "say"  // the model said something
-	askCall messageKind = "ask"  // may the call be made?
-	runTool messageKind = "run"  // the call is of a tool of the host
-	endCall messageKind = "end"  // the call was made
-	askStop messageKind = "stop" // may the agent stop without an answer?
-	tellAll messageKind = "bye"  // the agent stops
+	sendText messageKind = "say"  // the model wrote a text
+	askCall  messageKind = "ask"  // may the call be made?
+	runTool  messageKind = "run"  // the call is of a tool of the host
+	endCall  messageKind = "end"  // the call was made
+	askStop  messageKind = "stop" // may the agent stop without an answer?
+	sendAll  messageKind = "bye"  // the agent stops
 )
 
 // A reply is what the host answers.
@@ -67,7 +67,7 @@ func runAgent() error {
 		return err
 	}
 	a := &oracleAgent{task: t}
-	a.hear(skills())
+	a.addText(skills())
 	for {
 		words, err := gatewaytest.Ask(context.Background(), os.Getenv("ORACLE_URL"), os.Getenv("ORACLE_TOKEN"), gatewaytest.Question{
 			Model: cmp.Or(t.Model, "delphi-2"), Stream: true, MaxTokens: 1000, Tools: []string{"rites"}, Result: a.last, Text: a.Text,
@@ -75,13 +75,13 @@ func runAgent() error {
 		if err != nil {
 			return err
 		}
-		a.hear(words)
+		a.addText(words)
 		done, err := a.follow(words)
 		if err != nil {
 			return err
 		}
 		if done {
-			_, err := a.tell(message{Kind: tellAll, Text: a.Text})
+			_, err := a.send(message{Kind: sendAll, Text: a.Text})
 			return err
 		}
 	}
@@ -92,18 +92,18 @@ type oracleAgent struct {
 	last string // the id of the last call that was made
 }
 
-// hear adds to the conversation.
-func (a *oracleAgent) hear(text string) {
+// addText adds to the conversation.
+func (a *oracleAgent) addText(text string) {
 	if text != "" {
 		a.Text += text + "\n"
 	}
 }
 
-// follow does what an answer says, and reports whether it is the last one.
+// follow does what an answer asks for, and reports whether it is the last one.
 func (a *oracleAgent) follow(words string) (done bool, err error) {
 	text, calls := readAnswer(words)
 	if text != "" {
-		if _, err := a.tell(message{Kind: sayText, Text: text}); err != nil {
+		if _, err := a.send(message{Kind: sendText, Text: text}); err != nil {
 			return false, err
 		}
 	}
@@ -117,8 +117,8 @@ func (a *oracleAgent) follow(words string) (done bool, err error) {
 	if done || len(calls) > 0 {
 		return done, nil
 	}
-	r, err := a.tell(message{Kind: askStop, Text: text})
-	a.hear(r.Text)
+	r, err := a.send(message{Kind: askStop, Text: text})
+	a.addText(r.Text)
 	return !r.Refused, err
 }
 
@@ -140,12 +140,12 @@ func readAnswer(words string) (text string, calls []event.ToolCall) {
 
 // call makes a call, if the host permits it, and reports whether it did.
 func (a *oracleAgent) call(call event.ToolCall) (made bool, err error) {
-	permitted, err := a.tell(message{Kind: askCall, Call: call})
+	permitted, err := a.send(message{Kind: askCall, Call: call})
 	if err != nil {
 		return false, err
 	}
 	if permitted.Refused {
-		a.hear("rite " + string(call.ID) + " was not permitted: " + permitted.Text)
+		a.addText("rite " + string(call.ID) + " was not permitted: " + permitted.Text)
 		return false, nil
 	}
 	if permitted.Input != nil {
@@ -153,7 +153,7 @@ func (a *oracleAgent) call(call event.ToolCall) (made bool, err error) {
 	}
 	var output, more string
 	if strings.HasPrefix(call.Name, "mcp__") {
-		r, err := a.tell(message{Kind: runTool, Call: call})
+		r, err := a.send(message{Kind: runTool, Call: call})
 		if err != nil {
 			return false, err
 		}
@@ -163,19 +163,19 @@ func (a *oracleAgent) call(call event.ToolCall) (made bool, err error) {
 		if output, failure = perform(call.Name, call.Input); failure != nil {
 			output += failure.Error()
 		}
-		r, err := a.tell(message{Kind: endCall, Call: call, Text: output, Failed: failure != nil})
+		r, err := a.send(message{Kind: endCall, Call: call, Text: output, Failed: failure != nil})
 		if err != nil {
 			return false, err
 		}
 		more = r.Text
 	}
 	a.last = string(call.ID)
-	a.hear("rite " + string(call.ID) + " gave: " + output + "\n" + more)
+	a.addText("rite " + string(call.ID) + " gave: " + output + "\n" + more)
 	return true, nil
 }
 
-// tell sends a message to the host. Whatever is no reply is an error, which ends the agent: it makes no call then.
-func (a *oracleAgent) tell(m message) (r reply, err error) {
+// send sends a message to the host. Whatever is no reply is an error, which ends the agent: it makes no call then.
+func (a *oracleAgent) send(m message) (r reply, err error) {
 	body, err := json.Marshal(m)
 	if err != nil {
 		return r, err
@@ -187,7 +187,7 @@ func (a *oracleAgent) tell(m message) (r reply, err error) {
 	defer resp.Body.Close()
 	text, err := io.ReadAll(resp.Body)
 	if err == nil && resp.StatusCode != http.StatusOK {
-		err = fmt.Errorf("the host says %s: %s", resp.Status, text)
+		err = fmt.Errorf("the host answers %s: %s", resp.Status, text)
 	}
 	return r, errors.Join(err, json.Unmarshal(text, &r))
 }

@@ -8,6 +8,6 @@ import (
 	"github.com/drover-agents/drover/internal/testkit"
 )
 
-func TestRerunAsUser_OraclePasses(t *testing.T) {
+func TestOracle_AsOrdinaryUser(t *testing.T) {
 	testkit.RerunAsUser(t, "/bin/true", "^TestOracle_")
 }

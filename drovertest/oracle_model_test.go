@@ -84,8 +84,8 @@ func (m *oracleModel) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // answerOf is a step in the words of the invented model.
 func answerOf(n int, s drovertest.Step) gatewaytest.Answer {
 	var lines []string
-	if s.Say != "" {
-		lines = append(lines, s.Say)
+	if s.Text != "" {
+		lines = append(lines, s.Text)
 	}
 	calls := s.Calls
 	if s.Answer != nil {

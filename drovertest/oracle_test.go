@@ -96,7 +96,7 @@ func shell(line string) drovertest.Call {
 }
 
 func calling(calls ...drovertest.Call) drovertest.Step { return drovertest.Step{Calls: calls} }
-func saying(text string) drovertest.Step               { return drovertest.Step{Say: text} }
+func writing(text string) drovertest.Step              { return drovertest.Step{Text: text} }
 
 // An agent of which the core knows nothing, with a catalogue, a wire and tools of its own, has all capabilities.
 func TestOracle_PassesTheSuiteOfEvaluations(t *testing.T) {
@@ -117,7 +117,7 @@ func TestOracle_PassesTheSuiteOfAdapters(t *testing.T) {
 		New: func(t *testing.T) agent.Adapter {
 			a, _ := oracleWith(t, func(_ int, question string) (drovertest.Step, bool) {
 				if strings.Contains(question, "brought: ") || strings.Contains(question, "was not permitted") {
-					return saying("It says hello."), true
+					return writing("It says hello."), true
 				}
 				return calling(shell("echo hello")), true
 			})
@@ -130,7 +130,7 @@ func TestOracle_PassesTheSuiteOfAdapters(t *testing.T) {
 			for _, c := range calls {
 				step.Calls = append(step.Calls, drovertest.Call{Tool: c.Name, Input: c.Input})
 			}
-			a, _ := newOracle(t, step, saying("Done."))
+			a, _ := newOracle(t, step, writing("Done."))
 			return a
 		},
 		Changes: func(file string) []event.ToolCall {
@@ -182,7 +182,7 @@ func wantContent(t *testing.T, file, want string) {
 
 func TestOracle_PermissionsThatDenyHold(t *testing.T) {
 	w, file := place(t)
-	a, m := newOracle(t, calling(inscribe(file, "after"), shell("echo after > "+file), peruse(file)), saying("Done."))
+	a, m := newOracle(t, calling(inscribe(file, "after"), shell("echo after > "+file), peruse(file)), writing("Done."))
 	own := session.New(nil)
 	_, err := drover.Evaluate(t.Context(), a, aTask(t), &drover.Options{
 		Session: own, Settings: agent.Settings{Workspace: w, Permissions: &gate.Permissions{FileWrite: gate.LevelDeny, ShellExecute: gate.LevelDeny}},
@@ -214,7 +214,7 @@ func TestOracle_FailedCallIsRolledBack(t *testing.T) {
 			map[string]any{"at": file, "text": "half"}, map[string]any{"at": filepath.Join(w.Root(), "no", "folder"), "text": "x"},
 		}}},
 		inscribe(filepath.Join(w.Root(), "last.txt"), "last"),
-	), saying("Done."))
+	), writing("Done."))
 	run := drover.Stream(t.Context(), a, aTask(t), &drover.Options{Settings: agent.Settings{Workspace: w}})
 	restored := 0
 	for e := range run.Events() {
@@ -232,7 +232,7 @@ func TestOracle_FailedCallIsRolledBack(t *testing.T) {
 		t.Error("a file of the call that failed is left")
 	}
 	if restored != 2 || !m.Read("exit status 3") {
-		t.Errorf("%d rollbacks were told, want 2; the model has read of the failure: %t", restored, m.Read("exit status 3"))
+		t.Errorf("%d rollbacks were reported, want 2; the model has read of the failure: %t", restored, m.Read("exit status 3"))
 	}
 }
 
@@ -271,7 +271,7 @@ func TestOracle_CellHidesTheHost(t *testing.T) {
 	t.Setenv("ORACLE_TEST_PASSWORD", "the-variable-of-the-host")
 	a, m := newOracle(t, calling(
 		peruse(secret), inscribe(target, "x"), shell("cat "+secret+"; echo x > "+target+"; env; echo looked $((40 + 2))"),
-	), saying("Done."))
+	), writing("Done."))
 	if _, err := drover.Evaluate(t.Context(), a, aTask(t), nil); err != nil {
 		t.Fatal(err)
 	}

@@ -56,8 +56,8 @@ type Model interface {
 
 // A Step is what a model does when it is called.
 type Step struct {
-	// Say is a text. A step without calls ends the turn.
-	Say string
+	// Text is sent first. A step without calls ends the turn.
+	Text string
 	// Calls are made after it.
 	Calls []Call
 	// Answer is the structured answer, as the type of the prompt has it. An agent that takes only objects
@@ -83,7 +83,7 @@ type Native struct {
 	Shell func(command string) Call
 }
 
-func reply(text string) Step            { return Step{Say: text} }
+func reply(text string) Step            { return Step{Text: text} }
 func answer(v any) Step                 { return Step{Answer: v} }
 func call(tool string, in any) Step     { return Step{Calls: []Call{{tool, in}}} }
 func calls(all ...Call) Step            { return Step{Calls: all} }

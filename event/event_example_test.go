@@ -32,14 +32,14 @@ func ExampleEvent_UnmarshalJSON() {
 		case event.Done:
 			fmt.Println(e.Seq, p.Status, p.Result)
 			if p.Usage.Tokens == nil {
-				fmt.Println("nobody counted tokens")
+				fmt.Println("the agent reported no tokens")
 			}
 		} // all else is passed over
 	}
 	// Output:
 	// 1 calls Bash {"command":"ls"}
 	// 3 success 3 files
-	// nobody counted tokens
+	// the agent reported no tokens
 }
 
 func ExampleSchema() {

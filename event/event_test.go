@@ -213,7 +213,7 @@ func TestEvent_PointerPayloadIsWrittenAsItsValue(t *testing.T) {
 	})
 }
 
-// widened is a payload of somebody else, who needs more than a ToolCall has.
+// widened is a payload of another package, which needs more than a ToolCall has.
 type widened struct {
 	ToolCall
 	Depth int `json:"depth"`
@@ -262,7 +262,7 @@ func TestEvent_RequiredListsAndObjectsAreWritten(t *testing.T) {
 	}
 }
 
-// Events of many goroutines share encoders; nobody sees the text of another, large or small.
+// Events of many goroutines share encoders; no goroutine sees the text of another, large or small.
 func TestEvent_ConcurrentMarshalling(t *testing.T) {
 	var wg sync.WaitGroup
 	for i := range 8 {

@@ -151,7 +151,7 @@ func TestGolden_LinesDecodeToTheEvents(t *testing.T) {
 	}
 }
 
-// TestGolden_EveryKindHasALine fails when a kind is added of which nobody wrote down the JSON.
+// TestGolden_EveryKindHasALine fails when a kind is added without a line of JSON.
 func TestGolden_EveryKindHasALine(t *testing.T) {
 	seen := map[Kind]bool{}
 	for _, events := range goldenEvents {

@@ -95,7 +95,7 @@ func fieldNames(t reflect.Type) []string {
 	return names
 }
 
-// What is deeper in a payload stands somewhere on the page, and so does every word of the schema.
+// What is deeper in a payload is somewhere on the page, and so does every word of the schema.
 func TestPage_HasEveryDefinitionOfTheSchema(t *testing.T) {
 	var root struct {
 		Defs map[string]struct {

@@ -59,7 +59,7 @@ func (j judge) problem(text []byte) error {
 	theirs, ours := j.theirs.Validate(value), j.ours.Validate(text)
 	var plain any
 	if (theirs == nil) != (ours == nil) && json.Unmarshal(text, &plain) == nil {
-		return fmt.Errorf("%w: jsonschema-go says %v, package schema %v", errDisagree, theirs, ours)
+		return fmt.Errorf("%w: jsonschema-go returns %v, package schema %v", errDisagree, theirs, ours)
 	}
 	return theirs
 }
@@ -321,7 +321,7 @@ func TestSchema_HasEveryKindOfTheSource(t *testing.T) {
 		}
 		word, _ := strconv.Unquote(spec.Values[0].(*ast.BasicLit).Value)
 		if decoders[Kind(word)] == nil {
-			t.Errorf("%s: nobody reads %s", spec.Names[0], word)
+			t.Errorf("%s: no decoder reads %s", spec.Names[0], word)
 		}
 	}
 }

@@ -75,6 +75,6 @@ func TestUsage_PlusOfUnreportedUsageIsPartial(t *testing.T) {
 		})
 	}
 	if sum := unknown.Plus(unknown); sum.Tokens != nil || sum.Cost != nil || sum.ToolUses != 6 {
-		t.Errorf("the sum of what nobody reports is %+v", sum)
+		t.Errorf("the sum of unreported usage is %+v", sum)
 	}
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/drover-agents/drover/gate"
 )
 
-// Nobody waits for an answer that cannot come any more.
+// No caller waits for an answer that cannot come any more.
 func TestApprover_EndOfItsGoroutineDeniesAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begun := time.Now()

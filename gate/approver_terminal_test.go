@@ -209,7 +209,7 @@ func TestTerminalApprover_FailedWriteDenies(t *testing.T) {
 	in, out := io.Pipe()
 	_ = in.Close()
 	if a, err := gate.TerminalApprover(strings.NewReader("y\n"), out).Approve(t.Context(), gate.Question{}); err == nil || a.Verdict != event.Deny {
-		t.Errorf("%+v, %v; want an error: nobody has seen the question", a, err)
+		t.Errorf("%+v, %v; want an error: no person has seen the question", a, err)
 	}
 }
 

@@ -32,23 +32,23 @@ func TestApprover_EveryQuestionIsAnsweredOrDenied(t *testing.T) {
 		after   time.Duration
 	}{
 		{
-			name: "yes", answer: saying(gate.Answer{Verdict: event.Allow}).answer,
+			name: "yes", answer: answering(gate.Answer{Verdict: event.Allow}).answer,
 			want: event.Decision{Verdict: event.Allow, Asked: true},
 		},
 		{
-			name: "no", answer: saying(gate.Answer{Reason: "Not today."}).answer,
+			name: "no", answer: answering(gate.Answer{Reason: "Not today."}).answer,
 			want: event.Decision{Reason: "Not today.", Asked: true},
 		},
 		{
-			name: "the zero answer", answer: saying(gate.Answer{}).answer,
+			name: "the zero answer", answer: answering(gate.Answer{}).answer,
 			want: event.Decision{Reason: "Bash was not approved. Continue without this call.", Asked: true},
 		},
 		{
-			name: "ask is no answer", answer: saying(gate.Answer{Verdict: event.Ask}).answer,
+			name: "ask is no answer", answer: answering(gate.Answer{Verdict: event.Ask}).answer,
 			want: event.Decision{Reason: "Bash was not approved. Continue without this call.", Asked: true},
 		},
 		{
-			name: "nobody is there",
+			name: "no approver",
 			want: event.Decision{Reason: needs + "no approver is set. Continue without this call."},
 		},
 		{
@@ -114,10 +114,10 @@ func TestApprover_EveryQuestionIsAnsweredOrDenied(t *testing.T) {
 
 func never(ctx context.Context, _ gate.Question) (gate.Answer, error) {
 	<-ctx.Done()
-	return gate.Answer{Verdict: event.Allow}, nil // nobody may hear this
+	return gate.Answer{Verdict: event.Allow}, nil // no caller may receive this
 }
 
-// after says yes for good after a while, whether or not anybody still listens.
+// after approves for good after a while, whether or not a caller still waits.
 func after(d time.Duration) func(context.Context, gate.Question) (gate.Answer, error) {
 	return func(context.Context, gate.Question) (gate.Answer, error) {
 		time.Sleep(d)
@@ -171,7 +171,7 @@ func TestAnswer_AppliesToItsScope(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				p := saying(tt.answer)
+				p := answering(tt.answer)
 				e := gate.NewEngine(askingGate(filesRegistry()), &gate.EngineOptions{Approver: p})
 				e.Decide(t.Context(), toolCall("1", "mcp__files__save", `{"a":1}`))
 				time.Sleep(tt.wait)
@@ -229,7 +229,7 @@ func TestAnswer_AppliesToOpenQuestions(t *testing.T) {
 	})
 }
 
-// What was said last about the tool is a no, so that the earlier yes to one input does not hold.
+// The last answer about the tool is a no, so that the earlier yes to one input does not hold.
 func TestAnswer_RejectionOfTheToolOverridesAnEarlierApproval(t *testing.T) {
 	answers := map[string]gate.Answer{
 		`{"a":1}`: {Verdict: event.Allow, Remember: gate.SameInput}, `{"a":2}`: {Reason: "No more.", Remember: gate.SameTool},
@@ -266,7 +266,7 @@ func TestAnswer_ApprovalEndsWhenTheToolIsReplaced(t *testing.T) {
 		return tool.Must("look", "Looks.", func(context.Context, struct{}) (string, error) { return "", nil }, risk)
 	}
 	registry := tool.MustRegistry(nil, look(tool.ReadOnly))
-	p := saying(gate.Answer{Verdict: event.Allow, Remember: gate.SameTool})
+	p := answering(gate.Answer{Verdict: event.Allow, Remember: gate.SameTool})
 	e := gate.NewEngine(askingGate(gate.Knows("x", registry)), &gate.EngineOptions{Approver: p})
 	for i, want := range []int64{1, 1, 2} {
 		if i == 2 {
@@ -292,7 +292,7 @@ func TestApprover_ItsInputIsJudged(t *testing.T) {
 		{"no JSON", `{"a"`, event.Decision{Reason: "Bash is denied: the approver gave an input that is not a JSON object. Continue without this call.", Policy: "approver"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			p := saying(gate.Answer{Verdict: event.Allow, Input: json.RawMessage(tt.input), Remember: gate.SameTool})
+			p := answering(gate.Answer{Verdict: event.Allow, Input: json.RawMessage(tt.input), Remember: gate.SameTool})
 			e := gate.NewEngine(askingGate(), &gate.EngineOptions{Approver: p})
 			got := e.Decide(t.Context(), toolCall("c", "Bash", `{"a":1}`))
 			tt.want.CallID, tt.want.Tool, tt.want.Asked = "c", "Bash", true

@@ -51,7 +51,7 @@ func TestEngine_NoNameMakesADeniedToolRun(t *testing.T) {
 	}
 }
 
-// A gate that knows one registry says nothing of the tools of another that have the same names.
+// A gate that knows one registry decides nothing about the tools of another that have the same names.
 func TestEngine_ToolOfAnUnknownRegistryIsDenied(t *testing.T) {
 	ran := newTally()
 	known := tool.MustRegistry(nil, counting("save", ran, tool.ReadOnly))
@@ -82,7 +82,7 @@ func TestEngine_ReplacedToolIsJudgedAgain(t *testing.T) {
 func TestEngine_NameInTwoRegistriesIsAskedAboutOnce(t *testing.T) {
 	ran := newTally()
 	one, two := tool.MustRegistry(nil, counting("save", ran)), tool.MustRegistry(nil, counting("save", ran, tool.Mutates))
-	p := saying(gate.Answer{Verdict: event.Allow})
+	p := answering(gate.Answer{Verdict: event.Allow})
 	e := gate.NewEngine(gate.ForClaude(gate.Knows("one", one), gate.Knows("two", two), gate.AskTools("save")), &gate.EngineOptions{Approver: p})
 	one.DecideBy(e)
 	e.Decide(t.Context(), event.ToolCall{ID: "1", Name: "mcp__one__save"})
@@ -95,7 +95,7 @@ func TestEngine_NameInTwoRegistriesIsAskedAboutOnce(t *testing.T) {
 func TestEngine_ReusedIDIsAskedAboutAgain(t *testing.T) {
 	ran := newTally()
 	r := tool.MustRegistry(nil, counting("save", ran, tool.Mutates))
-	p := saying(gate.Answer{Verdict: event.Allow})
+	p := answering(gate.Answer{Verdict: event.Allow})
 	e := gate.NewEngine(gate.ForClaude(gate.Knows("desk", r), gate.AskTools("save")), &gate.EngineOptions{Approver: p})
 	r.DecideBy(e)
 	e.Decide(t.Context(), event.ToolCall{ID: "1", Name: "mcp__desk__save"}) // at the hook

@@ -101,7 +101,7 @@ func TestNew_Catalogues(t *testing.T) {
 	}{
 		"two agents":                  {[]gate.Policy{gate.KnowsAgent(patching), gate.KnowsAgent(catalogue.Tools())}, "two catalogues, of patcher and claude-code"},
 		"one agent, twice":            {[]gate.Policy{gate.KnowsAgent(patching), gate.KnowsAgent(patching)}, ""},
-		"an argument of nobody's":     {[]gate.Policy{gate.AllowTools("Bash(ls)")}, "add gate.KnowsAgent"},
+		"an argument of no agent":     {[]gate.Policy{gate.AllowTools("Bash(ls)")}, "add gate.KnowsAgent"},
 		"an argument of a tool":       {[]gate.Policy{gate.AllowTools("save(/src/**)"), gate.Knows("ours", tool.Tools{declared(t, "save")})}, ""},
 		"an argument, by a full name": {[]gate.Policy{gate.AllowTools("mcp__files__save(/src/**)")}, ""},
 		"an argument of another's":    {[]gate.Policy{gate.AllowTools("amend(/src/**)"), gate.KnowsAgent(patching)}, ""},

@@ -18,7 +18,7 @@ import (
 	"github.com/drover-agents/drover/gate"
 )
 
-// The CLI refuses bypassPermissions to root, unless it is told that it runs in a sandbox. In its default
+// The CLI refuses bypassPermissions to root, unless its environment states that it runs in a sandbox. In its default
 // mode the hook alone lets everything run; about some files and commands the CLI asks in spite of it,
 // and the gate answers.
 func TestCLI_HookAllowsEverythingInTheDefaultMode(t *testing.T) {
@@ -47,9 +47,9 @@ func TestCLI_HookAllowsEverythingInTheDefaultMode(t *testing.T) {
 	}
 	want["read"] = []string{"gate:decision allow by otherwise"}
 	model := claudetest.NewModel(t, append(turns, script.Text("Done."))...)
-	var told diary
+	var emitted diary
 	const allow = gate.LevelAllow
-	e := gate.NewEngine(gate.ForClaude(gate.FromCapabilities(&gate.Permissions{FileWrite: allow, ShellExecute: allow, NetworkAccess: allow})), &gate.EngineOptions{Emit: told.emit})
+	e := gate.NewEngine(gate.ForClaude(gate.FromCapabilities(&gate.Permissions{FileWrite: allow, ShellExecute: allow, NetworkAccess: allow})), &gate.EngineOptions{Emit: emitted.emit})
 	opts := cli.Options(model)
 	cli.SetEnv(opts, model, map[string]string{"IS_SANDBOX": ""})
 	opts.Settings = json.RawMessage(`{"skipWebFetchPreflight":true}`)
@@ -64,7 +64,7 @@ func TestCLI_HookAllowsEverythingInTheDefaultMode(t *testing.T) {
 			t.Errorf("%s: the model read %q, want %q", c.id, text, c.want)
 		}
 	}
-	if diff := cmp.Diff(want, told.entries()); diff != "" {
+	if diff := cmp.Diff(want, emitted.entries()); diff != "" {
 		t.Errorf("events by call (-want +got):\n%s", diff)
 	}
 }
@@ -74,12 +74,12 @@ func TestCLI_ApprovedCommandRunsInAcceptEdits(t *testing.T) {
 	cli := claudetest.CLI(t)
 	hooks := filepath.Dir(cli.WriteFile(t, ".git/hooks/x", ""))
 	model := claudetest.NewModel(t, script.Reply(bash("toolu_rm", "rm -rf "+hooks)), script.Text("Done."))
-	p := saying(gate.Answer{Verdict: event.Allow})
+	p := answering(gate.Answer{Verdict: event.Allow})
 	e := gate.NewEngine(gate.ForClaude(gate.FromCapabilities(&gate.Permissions{FileWrite: gate.LevelAllow})), &gate.EngineOptions{Approver: p})
 	opts := cli.Options(model)
 	bind(t, e, opts)
 	if opts.PermissionMode != claude.ModeAcceptEdits {
-		t.Errorf("the mode is %s, so that this test does not show what it says", opts.PermissionMode)
+		t.Errorf("the mode is %s, so that this test does not show what its name says", opts.PermissionMode)
 	}
 	turn(t, claudetest.Connect(t, opts), "go")
 	if _, err := os.Stat(hooks); err == nil || p.asked.Load() != 1 {

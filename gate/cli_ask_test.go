@@ -99,12 +99,12 @@ func TestCLI_EachCallIsAskedAboutOnce(t *testing.T) {
 	}
 	for _, id := range []string{"toolu_yes", "toolu_changed", "toolu_save"} {
 		if called.of(id) != 1 {
-			t.Errorf("%s: the CLI asked %d times by itself, so that this test does not show what it says", id, called.of(id))
+			t.Errorf("%s: the CLI asked %d times by itself, so that this test does not show what its name says", id, called.of(id))
 		}
 	}
 }
 
-// A person's answers go to the model; the gate only says whether the model may ask.
+// A person's answers go to the model; the gate only decides whether the model may ask.
 func TestCLI_QuestionsOfTheModelReachThePerson(t *testing.T) {
 	cli := claudetest.CLI(t)
 	question := script.Input{"questions": []any{script.Input{
@@ -116,7 +116,7 @@ func TestCLI_QuestionsOfTheModelReachThePerson(t *testing.T) {
 	opts.CanUseTool = func(_ context.Context, r *claude.PermissionRequest) (claude.PermissionResult, error) {
 		return r.Answer(map[string][]string{"Which colour?": {"Blue"}})
 	}
-	p := saying(gate.Answer{Verdict: event.Allow})
+	p := answering(gate.Answer{Verdict: event.Allow})
 	bind(t, gate.NewEngine(askingGate(), &gate.EngineOptions{Approver: p}), opts)
 	turn(t, claudetest.Connect(t, opts), "paint")
 	if text, failed, _ := model.ToolResult(claude.AskUserQuestionTool); failed || !strings.Contains(text, "Blue") || p.asked.Load() != 1 {

@@ -23,7 +23,7 @@ import (
 	"github.com/drover-agents/drover/tool"
 )
 
-// A diary keeps what an engine tells, by the call that it is about.
+// A diary keeps the events of an engine, by the call that they are about.
 type diary struct {
 	mu  sync.Mutex
 	all map[string][]string
@@ -38,8 +38,8 @@ func (d *diary) emit(ev event.Event) error {
 	entry := string(ev.Kind)
 	if p, ok := ev.Payload.(event.Decision); ok {
 		entry += " " + p.Verdict.String() + " by " + p.Policy
-		for word, said := range map[string]bool{" asked": p.Asked, " remembered": p.Remembered} {
-			if said {
+		for word, isSet := range map[string]bool{" asked": p.Asked, " remembered": p.Remembered} {
+			if isSet {
 				entry += word
 			}
 		}
@@ -54,7 +54,7 @@ func (d *diary) entries() map[string][]string {
 	return d.all
 }
 
-// places say how often each place has asked the engine about a call.
+// places count how often each place has asked the engine about a call.
 type places struct{ hook, callback, registry int }
 
 // countPlaces counts who asks an engine that is bound to options.
@@ -70,7 +70,7 @@ func countPlaces(opts *claude.Options, seen func(id string, count func(*places))
 	}
 }
 
-// An eventCase is a call, with the places that ask about it and all that is told of it.
+// An eventCase is a call, with the places that ask about it and all events about it.
 type eventCase struct {
 	id, tool string
 	input    script.Input
@@ -87,7 +87,7 @@ var eventCases = []eventCase{
 	{"callback-allow", "Bash", script.Input{"command": "echo free"}, places{1, 1, 0}, []string{"gate:decision allow by test"}},
 	{"callback-ask", "Bash", script.Input{"command": "echo b"}, places{1, 1, 0}, []string{"permission_request", "gate:decision allow by approver asked"}},
 	{"callback-deny", "Bash", script.Input{"command": "echo forbidden"}, places{hook: 1}, []string{"gate:decision deny by test"}},
-	// What is answered for the tool is asked once, and told for each call.
+	// What is answered for the tool is asked once, and reported for each call.
 	{"remember", "mcp__desk__keep", script.Input{}, places{1, 0, 1}, []string{"permission_request", "gate:decision allow by approver asked"}},
 	{"remembered", "mcp__desk__keep", script.Input{}, places{1, 0, 1}, []string{"gate:decision allow by approver remembered"}},
 	// Tools of a registry: at the hook, where the settings say so at the callback, and where they run.
@@ -111,7 +111,7 @@ var helperCases = []eventCase{
 	{"helper-ours", "mcp__desk__look", script.Input{"path": "h"}, places{1, 0, 1}, []string{"permission_request", "gate:decision allow by approver asked"}},
 }
 
-// eventGate asks about all calls but those that say "free", and denies those that say "forbidden".
+// eventGate asks about all calls but those that contain "free", and denies those that contain "forbidden".
 func eventGate(more ...gate.Policy) *gate.Gate {
 	return gate.ForClaude(append(more, judgedBy(func(c *gate.Call) (event.Decision, bool) {
 		switch input := string(c.Input); {
@@ -136,7 +136,7 @@ func answerForEvents(_ context.Context, q gate.Question) (gate.Answer, error) {
 	return gate.Answer{Verdict: event.Allow}, nil
 }
 
-// However many places ask about a call, its question is told at most once and then its decision
+// However many places ask about a call, its question is emitted at most once and then its decision
 // once, both under the id that the call has in the stream of the CLI.
 func TestCLI_EachCallIsReportedOnceUnderItsID(t *testing.T) {
 	for name, get := range map[string]func(testing.TB) *claudetest.RealCLI{"the tested CLI": claudetest.CLI, "the oldest": claudetest.OldestCLI} {
@@ -208,8 +208,8 @@ func testEvents(t *testing.T, cli *claudetest.RealCLI) {
 		t.Fatal(err)
 	}
 	defer server.Close()
-	var told diary
-	e := gate.NewEngine(eventGate(gate.Knows("desk", registry)), &gate.EngineOptions{Approver: gate.ApproverFunc(answerForEvents), Emit: told.emit})
+	var emitted diary
+	e := gate.NewEngine(eventGate(gate.Knows("desk", registry)), &gate.EngineOptions{Approver: gate.ApproverFunc(answerForEvents), Emit: emitted.emit})
 	registry.DecideBy(tool.DeciderFunc(func(ctx context.Context, c event.ToolCall) event.Decision {
 		seen(string(c.ID), func(p *places) { p.registry++ })
 		return e.Decide(ctx, c)
@@ -233,13 +233,13 @@ func testEvents(t *testing.T, cli *claudetest.RealCLI) {
 			}
 		}
 	}
-	if diff := cmp.Diff(want, told.entries()); diff != "" {
+	if diff := cmp.Diff(want, emitted.entries()); diff != "" {
 		t.Errorf("events by call (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff(wantAt, at, cmp.AllowUnexported(places{})); diff != "" {
 		t.Errorf("who asked (-want +got):\n%s", diff)
 	}
-	for id := range told.entries() {
+	for id := range emitted.entries() {
 		if !slices.Contains(inStream, id) {
 			t.Errorf("the stream has no tool_use %q", id)
 		}
@@ -254,8 +254,8 @@ func TestCLI_InterruptWithdrawsTheQuestion(t *testing.T) {
 	cli := claudetest.CLI(t)
 	model := claudetest.NewModel(t, script.Reply(bash("toolu_1", "touch late.txt")), script.Text("Done."))
 	asked, withdrawn := make(chan struct{}), make(chan error, 1)
-	var told diary
-	e := gate.NewEngine(askingGate(), &gate.EngineOptions{Emit: told.emit, Approver: gate.ApproverFunc(func(ctx context.Context, _ gate.Question) (gate.Answer, error) {
+	var emitted diary
+	e := gate.NewEngine(askingGate(), &gate.EngineOptions{Emit: emitted.emit, Approver: gate.ApproverFunc(func(ctx context.Context, _ gate.Question) (gate.Answer, error) {
 		close(asked)
 		<-ctx.Done()
 		withdrawn <- ctx.Err()
@@ -281,7 +281,7 @@ func TestCLI_InterruptWithdrawsTheQuestion(t *testing.T) {
 		t.Error("the question ended without an end of its context")
 	}
 	want := map[string][]string{"toolu_1": {"permission_request", "gate:decision deny by approver asked"}}
-	if diff := cmp.Diff(want, told.entries()); diff != "" || exists(cli, "late.txt") {
+	if diff := cmp.Diff(want, emitted.entries()); diff != "" || exists(cli, "late.txt") {
 		t.Errorf("the late answer counted: %t; events (-want +got):\n%s", exists(cli, "late.txt"), diff)
 	}
 }

@@ -16,7 +16,7 @@ import (
 )
 
 // What the caller knows of the run decides about calls of the real CLI: limits first, then what has
-// happened before, and rules for paths and commands. Nobody but the gate would deny any of these.
+// happened before, and rules for paths and commands. Only the gate would deny any of these.
 func TestCLI_FactsAndRulesDecideAboutItsTools(t *testing.T) {
 	cli := claudetest.CLI(t)
 	notes := cli.WriteFile(t, "notes.txt", "one\n")

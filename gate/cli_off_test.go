@@ -32,7 +32,7 @@ func noShell() *gate.Engine {
 	})), nil)
 }
 
-// Nothing that can be said to the CLI keeps it from asking the gate, or makes it ask about another
+// No message to the CLI keeps it from asking the gate, or makes it ask about another
 // tool than the one that runs.
 func TestCLI_NoOptionDisablesTheGate(t *testing.T) {
 	const off = `{"disableAllHooks":true,"allowManagedHooksOnly":true,"strictPluginOnlyCustomization":true,"env":{"CLAUDE_CODE_SIMPLE":"1"}}`

@@ -91,7 +91,7 @@ func TestCLI_FilesAreWrittenOnlyBelowWritablePaths(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer server.Close()
-	p := saying(gate.Answer{Verdict: event.Allow})
+	p := answering(gate.Answer{Verdict: event.Allow})
 	e := gate.NewEngine(gate.ForClaude(gate.Knows("desk", registry), gate.FromCapabilities(&gate.Permissions{
 		FileWrite: gate.LevelAllow, ShellExecute: gate.LevelAsk, NetworkAccess: gate.LevelDeny, WritablePaths: []string{"./src/"},
 	})), &gate.EngineOptions{Approver: p})

@@ -172,7 +172,7 @@ func TestCLI_HookDeniesAToolThatTheCLIAllows(t *testing.T) {
 }
 
 // The tools of the CLI that need a capability, with it and without it, in three modes that each let
-// something else pass. A tool has run if the CLI says so after it.
+// something else pass. A tool has run if the CLI reports it afterwards.
 func TestCLI_CapabilitiesDecideAboutItsTools(t *testing.T) {
 	modes := []claude.PermissionMode{claude.ModeBypassPermissions, claude.ModeAcceptEdits, claude.ModeDefault}
 	const allow, deny = gate.LevelAllow, gate.LevelDeny
@@ -225,8 +225,8 @@ func TestCLI_CapabilitiesDecideAboutItsTools(t *testing.T) {
 			for _, name := range []string{"Write", "Edit", "Bash", "WebFetch", "WebSearch"} {
 				denied, id := slices.Contains(tt.denied, name), name+"-"+suffix
 				text, failed, _ := model.LastRequest().ToolResult(id)
-				told := failed && strings.Contains(text, name+" needs the capability "+tt.name+", which the permission policy denies.")
-				if told != denied || (ran.of(id) == 1) == denied {
+				reported := failed && strings.Contains(text, name+" needs the capability "+tt.name+", which the permission policy denies.")
+				if reported != denied || (ran.of(id) == 1) == denied {
 					t.Errorf("%s: ran %d times, the model saw %q", id, ran.of(id), text)
 				}
 			}
@@ -287,6 +287,6 @@ func TestCLI_CallsOfASubagentAreJudged(t *testing.T) {
 		t.Errorf("the subagent's model saw %q", text)
 	}
 	if id, _ := agent.Load().(string); id == "" {
-		t.Error("the gate was not told which agent calls")
+		t.Error("the gate did not receive which agent calls")
 	}
 }

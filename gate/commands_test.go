@@ -222,7 +222,7 @@ func TestCommandRules_DeepNestingIsReadInTime(t *testing.T) {
 	}
 }
 
-// Wherever a command stands in a script, it is seen.
+// Wherever a command is in a script, it is seen.
 func TestCommandRules_SecondCommandIsNeverAllowed(t *testing.T) {
 	allow := ForClaude(Rules(RuleOptions{Allow: []string{"Bash(git status:*)", "Bash(ls:*)", "Bash(cat:*)", "Bash(echo:*)"}}))
 	deny := ForClaude(AllowTools("Bash"), DenyTools("Bash(rm:*)"))

@@ -12,7 +12,7 @@ import (
 	"github.com/drover-agents/drover/gate"
 )
 
-// What was found out about the file of the model's input says nothing of a file that somebody else
+// The facts about the file of the model's input do not hold for a file that another party
 // has put in its place: the first is new, the second exists, and leads out of the project.
 func TestEngine_RewrittenInputHasItsOwnFacts(t *testing.T) {
 	const first, second = `{"file_path":"/work/new"}`, `{"file_path":"/work/old"}`
@@ -37,7 +37,7 @@ func TestEngine_RewrittenInputHasItsOwnFacts(t *testing.T) {
 		{"the approver, and the link leads to what is denied", []gate.Policy{outside, gate.AskTools("Write")}, gate.Answer{Verdict: event.Allow, Input: json.RawMessage(second)}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			e := gate.NewEngine(gate.ForClaude(tt.policies...), &gate.EngineOptions{Facts: look, Approver: saying(tt.answer)})
+			e := gate.NewEngine(gate.ForClaude(tt.policies...), &gate.EngineOptions{Facts: look, Approver: answering(tt.answer)})
 			d := e.Decide(t.Context(), event.ToolCall{ID: "1", Name: "Write", Input: json.RawMessage(first)})
 			if d.Verdict != event.Deny || !strings.Contains(d.Reason, "old") {
 				t.Errorf("got %s, %q; want a denial because of the second file", d.Verdict, d.Reason)

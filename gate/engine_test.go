@@ -44,7 +44,7 @@ func filesRegistry() gate.Policy {
 	return gate.Knows("files", tool.MustRegistry(nil, save))
 }
 
-// A person answers questions as told, and counts them.
+// A person answers questions with answer, and counts them.
 type person struct {
 	asked  atomic.Int64
 	last   atomic.Pointer[gate.Question]
@@ -57,7 +57,7 @@ func (p *person) Approve(ctx context.Context, q gate.Question) (gate.Answer, err
 	return p.answer(ctx, q)
 }
 
-func saying(a gate.Answer) *person {
+func answering(a gate.Answer) *person {
 	return &person{answer: func(context.Context, gate.Question) (gate.Answer, error) { return a, nil }}
 }
 
@@ -85,7 +85,7 @@ func TestEngine_OneVerdictForOneCall(t *testing.T) {
 		{"an input that the answer would give, to another tool", toolCall("c1", "mcp__evil__save", `{"path":"b"}`), 2},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			p := saying(gate.Answer{Verdict: event.Allow, Input: json.RawMessage(`{"path":"b"}`)})
+			p := answering(gate.Answer{Verdict: event.Allow, Input: json.RawMessage(`{"path":"b"}`)})
 			e := gate.NewEngine(askingGate(filesRegistry()), &gate.EngineOptions{Approver: p})
 			for _, c := range []event.ToolCall{first, tt.again} {
 				d := e.Decide(t.Context(), c)
@@ -101,7 +101,7 @@ func TestEngine_OneVerdictForOneCall(t *testing.T) {
 }
 
 func TestEngine_CallWithoutAnIDIsDecidedEachTime(t *testing.T) {
-	p := saying(gate.Answer{Verdict: event.Allow})
+	p := answering(gate.Answer{Verdict: event.Allow})
 	e := gate.NewEngine(askingGate(), &gate.EngineOptions{Approver: p})
 	for range 3 {
 		e.Decide(t.Context(), toolCall("", "Bash", `{}`))
@@ -111,12 +111,12 @@ func TestEngine_CallWithoutAnIDIsDecidedEachTime(t *testing.T) {
 	}
 }
 
-// Two registries have a tool of the name. What was said about one must not count for the bare name,
+// Two registries have a tool of the name. An answer about one must not count for the bare name,
 // which may mean the other.
 func TestEngine_VerdictForOneToolDoesNotCountForAnAmbiguousName(t *testing.T) {
 	other := gate.Knows("other", tool.MustRegistry(nil,
 		tool.Must("save", "Saves elsewhere.", func(context.Context, struct{}) (string, error) { return "", nil }, tool.Dangerous)))
-	p := saying(gate.Answer{Verdict: event.Allow, Remember: gate.SameTool})
+	p := answering(gate.Answer{Verdict: event.Allow, Remember: gate.SameTool})
 	e := gate.NewEngine(askingGate(filesRegistry(), other), &gate.EngineOptions{Approver: p})
 	for i, name := range []string{"mcp__files__save", "mcp__other__save", "save"} {
 		e.Decide(t.Context(), toolCall("c1", name, `{}`))
@@ -163,7 +163,7 @@ func TestQuestion_HasTheRewrittenInputAndAllFacts(t *testing.T) {
 	rewrites := judgedBy(func(c *gate.Call) (event.Decision, bool) {
 		return event.Decision{Verdict: event.Ask, Reason: "it saves", Input: json.RawMessage(`{"path":"/tmp/x"}`)}, true
 	})
-	p := saying(gate.Answer{Verdict: event.Allow})
+	p := answering(gate.Answer{Verdict: event.Allow})
 	e := gate.NewEngine(gate.ForClaude(filesRegistry(), rewrites), &gate.EngineOptions{Approver: p})
 	c := toolCall("c", "mcp__files__save", `{"path":"x"}`)
 	c.AgentID, c.Description = "helper", "save it"
@@ -189,7 +189,7 @@ func TestEngine_EachQuestionAndDecisionIsOneEvent(t *testing.T) {
 		}
 		return nil
 	}
-	p := saying(gate.Answer{Verdict: event.Allow, Remember: gate.SameInput})
+	p := answering(gate.Answer{Verdict: event.Allow, Remember: gate.SameInput})
 	e := gate.NewEngine(askingGate(), &gate.EngineOptions{Approver: p, Emit: emit})
 	for _, c := range []event.ToolCall{
 		toolCall("1", "Bash", `{"a":1}`), toolCall("1", "Bash", `{"a":1}`), toolCall("2", "Bash", `{"a":1}`), toolCall("3", "Bash", `{"a":"forbidden"}`),
@@ -232,7 +232,7 @@ func TestEngine_FailuresDenyWithoutTextOfTheHost(t *testing.T) {
 		{"events", allow, &gate.EngineOptions{Emit: func(event.Event) error { panic(secret) }}, "could not be recorded"},
 		{"events that are not taken", allow, &gate.EngineOptions{Emit: func(event.Event) error { return errors.New(secret) }}, "could not be recorded"},
 		{"event of the question", askingGate(), &gate.EngineOptions{
-			Approver: saying(gate.Answer{Verdict: event.Allow}),
+			Approver: answering(gate.Answer{Verdict: event.Allow}),
 			Emit: func(ev event.Event) error {
 				if ev.Kind == event.KindPermissionRequest {
 					return errors.New(secret)
@@ -302,7 +302,7 @@ func TestEngine_CountsCalls(t *testing.T) {
 }
 
 func TestEngine_ForgetsTheOldestVerdicts(t *testing.T) {
-	p := saying(gate.Answer{Verdict: event.Allow})
+	p := answering(gate.Answer{Verdict: event.Allow})
 	e := gate.NewEngine(askingGate(), &gate.EngineOptions{Approver: p})
 	const kept = 4096
 	for i := range kept + 1 {

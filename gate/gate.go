@@ -55,6 +55,8 @@ type Policy struct {
 	knownOnly bool
 	// compile makes Judge, where that takes the catalogue.
 	compile func(*Gate) (judge func(*Call, *Facts) (event.Decision, bool), err error)
+	// names are those of tools that the policy lists, some with arguments.
+	names []string
 	// formerServer is a further key of the server of Tools.
 	formerServer string
 	// err is a mistake in the declaration, for New to report.

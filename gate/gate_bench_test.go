@@ -30,7 +30,7 @@ func realistic() *Gate {
 var allowedCalls = []struct {
 	name string
 	call event.ToolCall
-	// allocates says that reading the call cannot do without memory.
+	// allocates is set if reading the call cannot do without memory.
 	allocates bool
 }{
 	{"registry tool", event.ToolCall{ID: "toolu_1", Name: "mcp__files__find", Input: json.RawMessage(`{"query":"gate","limit":10}`)}, false},

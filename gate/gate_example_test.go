@@ -37,7 +37,7 @@ func ExampleNew() {
 	// allow mcp__files__read-file
 	// ask   mcp__files__write-file needs approval
 	// allow Read
-	// deny  Bash is denied
+	// deny  Bash is denied. Make an allowed call instead, or continue without it.
 	// deny  Tool not allowed: mcp__other__tool
 }
 

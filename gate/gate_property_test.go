@@ -122,7 +122,7 @@ func TestGate_RestrictingPolicyNeverLoosens(t *testing.T) {
 		extra := restricting(t)
 		after := ForClaude(slices.Insert(slices.Clone(policies), at, extra)...).Decide(call, facts)
 		if before.Verdict == event.Deny && after.Verdict == event.Ask && before.Policy == "otherwise" {
-			return // somebody knows the call now, and asks
+			return // a policy knows the call now, and asks
 		}
 		if after.Verdict > before.Verdict {
 			t.Fatalf("%s turned %s by %s into %s by %s", extra.Name, before.Verdict, before.Policy, after.Verdict, after.Policy)

@@ -20,8 +20,8 @@ import (
 	"github.com/drover-agents/drover/tool"
 )
 
-// says makes a policy that always says the same.
-func says(name string, stage gate.Stage, d event.Decision) gate.Policy {
+// decides makes a policy that always decides the same.
+func decides(name string, stage gate.Stage, d event.Decision) gate.Policy {
 	return gate.Policy{Name: name, Stage: stage, Judge: func(*gate.Call, *gate.Facts) (event.Decision, bool) { return d, true }}
 }
 
@@ -30,15 +30,15 @@ func abstains(name string) gate.Policy {
 }
 
 func denies(name string, stage gate.Stage) gate.Policy {
-	return says(name, stage, event.Decision{Reason: name + " says no"})
+	return decides(name, stage, event.Decision{Reason: name + " says no"})
 }
 
 func asks(name string) gate.Policy {
-	return says(name, gate.StageCustom, event.Decision{Verdict: event.Ask, Reason: name + " asks"})
+	return decides(name, gate.StageCustom, event.Decision{Verdict: event.Ask, Reason: name + " asks"})
 }
 
 func allows(name string) gate.Policy {
-	return says(name, gate.StageCustom, event.Decision{Verdict: event.Allow})
+	return decides(name, gate.StageCustom, event.Decision{Verdict: event.Allow})
 }
 
 // decide asks a gate about a tool, by name alone.
@@ -70,9 +70,9 @@ func TestGate_DenyThenAskThenAllowThenOtherwise(t *testing.T) {
 		"ask beats allow":                  {[]gate.Policy{allows("a"), asks("b"), allows("c")}, event.Decision{Verdict: event.Ask, Reason: "b asks", Policy: "b"}},
 		"the first question gives reasons": {[]gate.Policy{asks("a"), asks("b")}, event.Decision{Verdict: event.Ask, Reason: "a asks", Policy: "a"}},
 		"deny beats ask":                   {[]gate.Policy{asks("a"), allows("b"), denies("c", gate.StageCustom)}, event.Decision{Reason: "c says no", Policy: "c"}},
-		"a denial without a reason":        {[]gate.Policy{says("mute", 0, event.Decision{})}, event.Decision{Reason: "Denied by policy mute. Continue without this call.", Policy: "mute"}},
-		"a verdict that nobody knows":      {[]gate.Policy{says("odd", 0, event.Decision{Verdict: 9, Reason: "nine"})}, event.Decision{Reason: "nine", Policy: "odd"}},
-		"a policy may name another":        {[]gate.Policy{says("outer", 0, event.Decision{Verdict: event.Allow, Policy: "inner"})}, event.Decision{Verdict: event.Allow, Policy: "inner"}},
+		"a denial without a reason":        {[]gate.Policy{decides("mute", 0, event.Decision{})}, event.Decision{Reason: "Denied by policy mute. Continue without this call.", Policy: "mute"}},
+		"an unknown verdict":               {[]gate.Policy{decides("odd", 0, event.Decision{Verdict: 9, Reason: "nine"})}, event.Decision{Reason: "nine", Policy: "odd"}},
+		"a policy may name another":        {[]gate.Policy{decides("outer", 0, event.Decision{Verdict: event.Allow, Policy: "inner"})}, event.Decision{Verdict: event.Allow, Policy: "inner"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.want.CallID, c.want.Tool = "toolu_1", "Frob"
@@ -162,7 +162,7 @@ func TestGate_RewrittenInputIsJudgedByAllPolicies(t *testing.T) {
 		"in a circle":                        {[]gate.Policy{rewrites("r", `1`, `2`, event.Allow), rewrites("s", `2`, `1`, event.Allow), rewrites("t", `1`, `3`, event.Allow), rewrites("u", `3`, `1`, event.Allow)}, event.Deny, disagree, ""},
 		"policies that do not agree":         {[]gate.Policy{rewrites("s", `2`, `1`, event.Allow), rewrites("r", `1`, `2`, event.Allow)}, event.Deny, disagree, ""},
 		"the same bytes again are no change": {[]gate.Policy{rewrites("r", `1`, `1`, event.Allow)}, event.Allow, "r", ""},
-		"a denial has no input":              {[]gate.Policy{says("d", 0, event.Decision{Reason: "no", Input: json.RawMessage(`2`)})}, event.Deny, "no", ""},
+		"a denial has no input":              {[]gate.Policy{decides("d", 0, event.Decision{Reason: "no", Input: json.RawMessage(`2`)})}, event.Deny, "no", ""},
 		"a question about the new input":     {[]gate.Policy{asksInput("q", `2`), rewrites("r", `1`, `2`, event.Allow)}, event.Ask, "about 2", `2`},
 		"a question about the old one stays": {[]gate.Policy{asksInput("q", `1`), rewrites("r", `1`, `2`, event.Allow)}, event.Ask, "about 1", `2`},
 	} {
@@ -271,12 +271,12 @@ func TestNew_NamesEveryInvalidPolicy(t *testing.T) {
 	gate.ForClaude(gate.Knows("ours", nil))
 }
 
-// policyGen draws policies that say one thing of every call, or nothing.
+// policyGen draws policies that decide the same of every call, or nothing.
 func policyGen() *rapid.Generator[gate.Policy] {
 	return rapid.Custom(func(t *rapid.T) gate.Policy {
 		p := gate.Policy{Name: rapid.StringMatching(`[a-z]{3}`).Draw(t, "name"), Stage: gate.Stage(rapid.IntRange(0, 5).Draw(t, "stage"))}
 		if v := rapid.IntRange(-1, 2).Draw(t, "verdict"); v >= 0 {
-			p.Judge = says("", 0, event.Decision{Verdict: event.Verdict(v)}).Judge
+			p.Judge = decides("", 0, event.Decision{Verdict: event.Verdict(v)}).Judge
 		}
 		if v := rapid.IntRange(-1, 2).Draw(t, "otherwise"); v >= 0 {
 			p.Otherwise = &gate.Otherwise{Verdict: event.Verdict(v)}
@@ -329,7 +329,7 @@ func TestGate_StrictestJudgementIsTheVerdict(t *testing.T) {
 	})
 }
 
-// opinion is what a drawn policy says of the inputs that it might rewrite.
+// opinion is what a drawn policy decides about the inputs that it might rewrite.
 func opinion(p gate.Policy) event.Decision {
 	for _, input := range []string{`1`, `2`, `3`} {
 		if d, ok := p.Judge(&gate.Call{ToolCall: event.ToolCall{Input: json.RawMessage(input)}}, &gate.Facts{}); ok {

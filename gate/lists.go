@@ -5,6 +5,7 @@ package gate
 import (
 	"cmp"
 	"fmt"
+	"slices"
 
 	"github.com/drover-agents/drover/event"
 )
@@ -88,7 +89,7 @@ type RuleOptions struct {
 func Rules(opts RuleOptions) Policy { return rulesPolicy("rules", false, opts) }
 
 func rulesPolicy(name string, closed bool, opts RuleOptions) Policy {
-	return Policy{Name: name, Stage: StageLists, compile: func(g *Gate) (func(*Call, *Facts) (event.Decision, bool), error) {
+	return Policy{Name: name, Stage: StageLists, names: slices.Concat(opts.Allow, opts.Ask, opts.Deny), compile: func(g *Gate) (func(*Call, *Facts) (event.Decision, bool), error) {
 		s, err := g.newRuleSet(closed, opts)
 		return s.judge, err
 	}}

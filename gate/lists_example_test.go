@@ -32,7 +32,7 @@ func ExampleAllowTools() {
 	// Bash is allowed
 	// Bash is allowed only as Bash(go test:*)
 	// mcp__tracker__list is allowed
-	// mcp__tracker__delete is denied
+	// mcp__tracker__delete is denied. Make an allowed call instead, or continue without it.
 }
 
 func ExampleRules() {
@@ -54,7 +54,7 @@ func ExampleRules() {
 	// Output:
 	// Write is allowed
 	// Write is allowed only as Edit(/src/**)
-	// Read is denied by rule Read(.env): /project/deploy/.env
+	// Read is denied by rule Read(.env): /project/deploy/.env. Make an allowed call instead, or continue without it.
 	// Bash needs approval by rule Bash(git push:*): git -C . push
 }
 

@@ -92,6 +92,22 @@ func (g *Gate) serves(name string) bool {
 	return slices.ContainsFunc(g.servers, func(s server) bool { _, ok := s.lookup.Lookup(name); return ok })
 }
 
+// CheckNames reports the first name in a list or a rule of a policy that no tool has. Tools that the gate knows are
+// found too; see [Knows]. [New] takes any name: it need not know all tools that there are.
+func (g *Gate) CheckNames(known tool.KnownNames) error {
+	for _, p := range g.policies {
+		for _, name := range p.names {
+			if bare, _, _ := strings.Cut(strings.TrimSpace(name), "("); g.serves(bare) {
+				continue
+			}
+			if err := known.Check(name); err != nil {
+				return fmt.Errorf("gate: policy %s: %w", p.Name, err)
+			}
+		}
+	}
+	return nil
+}
+
 func splitRule(text string) (name toolName, argument string, hasArgument bool, err error) {
 	head := strings.TrimSpace(text)
 	if open := strings.IndexByte(head, '('); open >= 0 {

@@ -243,7 +243,7 @@ func TestPathRules_ReasonStatesWhyNoRuleCanMatch(t *testing.T) {
 		name, path string
 		rules      RuleOptions
 		facts      Facts
-		want       string // at the end of the reason
+		want       string // in the reason
 	}{
 		{"allowed below nothing", "/w/src/a.go", allow, Facts{}, noRoot},
 		{"denied below nothing", "/w/src/a.go", deny, Facts{}, noRoot},
@@ -255,8 +255,8 @@ func TestPathRules_ReasonStatesWhyNoRuleCanMatch(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			d := ForClaude(Rules(c.rules)).Decide(fileCall("Write", c.path), c.facts)
-			if d.Verdict != event.Deny || !strings.HasSuffix(d.Reason, c.want) {
-				t.Errorf("got %v %q, want a denial that ends with %q", d.Verdict, d.Reason, c.want)
+			if d.Verdict != event.Deny || !strings.Contains(d.Reason, c.want) {
+				t.Errorf("got %v %q, want a denial with %q", d.Verdict, d.Reason, c.want)
 			}
 		})
 	}
@@ -328,7 +328,7 @@ func FuzzPaths(f *testing.F) {
 	})
 }
 
-// The short way for "dir/**" says what the matching of patterns says.
+// The short way for "dir/**" decides as the matching of patterns does.
 func TestPathRules_TreeMatchesAsItsPattern(t *testing.T) {
 	names := []string{"", "src", "src/a", "src/a/b", "srcs", "srcs/a", "sr", "src/.hidden", "a/src", "a/src/b", "src.go", "S", "src a/b"}
 	for _, glob := range []string{"src/**", "a/src/**", "src/a/**", ".git/**", "src a/**"} {

@@ -103,7 +103,7 @@ func TestWritablePaths_UnenforceablePathsAreRefused(t *testing.T) {
 			with Permissions
 			want string // empty: it is fine
 		}{
-			{"nothing said", Permissions{}, ""},
+			{"nothing set", Permissions{}, ""},
 			{"asked about commands", Permissions{ShellExecute: LevelAsk}, ""},
 			{"commands denied", Permissions{ShellExecute: LevelDeny, FileWrite: LevelAllow, NetworkAccess: LevelAllow}, ""},
 			{"commands allowed", Permissions{ShellExecute: LevelAllow}, "ask about commands, or deny them"},
@@ -173,7 +173,7 @@ func TestWritablePaths_WritesElsewhereAreDenied(t *testing.T) {
 		{"backslashes", write, `{"file_path":"src\\..\\..\\etc"}`, workspace, "may not write"},
 		{"a link in a circle", write, `{"file_path":"/w/src/a"}`, Facts{Dir: "/w", Target: Target{Unresolved: true}}, "writes to cannot be determined. Use an absolute path."},
 		{"settings of the agent", "Config", `{"setting":"theme","value":"dark"}`, workspace, "writes to cannot be determined. Use an absolute path."},
-		{"nobody knows where", write, `{"file_path":"/w/src/a"}`, Facts{}, "set Facts.Workspace or Facts.Dir, or the Dir of the call"},
+		{"unknown folder", write, `{"file_path":"/w/src/a"}`, Facts{}, "set Facts.Workspace or Facts.Dir, or the Dir of the call"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			g := ForClaude(writers(), FromCapabilities(&Permissions{FileWrite: LevelAllow, WritablePaths: []string{"./src/", `docs\notes.md`}}))

@@ -81,15 +81,15 @@ func levelsOf(t testing.TB, text string) *gate.Permissions {
 	return &p
 }
 
-// said are the levels as a policy can say them: "" is not said.
-var said = []string{"", "ask", "allow", "deny"}
+// levelTexts are the levels as a policy can contain them: "" is not set.
+var levelTexts = []string{"", "ask", "allow", "deny"}
 
 // eachTriple calls f for all 64 policies, with the row of the table that holds for it.
 func eachTriple(t *testing.T, f func(t *testing.T, p *gate.Permissions, row string)) {
 	t.Helper()
-	for _, files := range said {
-		for _, shell := range said {
-			for _, network := range said {
+	for _, files := range levelTexts {
+		for _, shell := range levelTexts {
+			for _, network := range levelTexts {
 				levels := files + "," + shell + "," + network
 				p := levelsOf(t, levels)
 				meaning := fmt.Sprintf("%s,%s,%s", p.FileWrite, p.ShellExecute, p.NetworkAccess)
@@ -116,7 +116,7 @@ func TestPermissions_EveryTripleOfLevels(t *testing.T) {
 	})
 }
 
-// What was not said is not written, and what was said comes back as it was.
+// A level that is not set is not written, and a level that is set comes back as it was.
 func TestLevel_JSON(t *testing.T) {
 	eachTriple(t, func(t *testing.T, p *gate.Permissions, _ string) {
 		var want []string
@@ -195,7 +195,7 @@ func TestFromCapabilities_EmptyPermissionsAskAndNilDoesNotDecide(t *testing.T) {
 		}
 	}
 	if got := decide(gate.ForClaude(gate.FromCapabilities(nil)), "Read").Verdict; got != event.Deny {
-		t.Errorf("a gate of no policy says %s, want deny: nobody has made a rule", got)
+		t.Errorf("a gate of no policy decides %s, want deny: there is no rule", got)
 	}
 }
 
@@ -214,7 +214,7 @@ func TestPermissions_AutoAndBypassIgnoreTheLevels(t *testing.T) {
 	}
 }
 
-// ModeAsk and ModeAllow are defaults: they say what a level is that is not set, and no other.
+// ModeAsk and ModeAllow are defaults: they set what a level is that is not set, and no other.
 func TestPermissions_ModeIsTheDefaultOfLevels(t *testing.T) {
 	for mode, byDefault := range map[gate.Mode]event.Verdict{"": event.Ask, gate.ModeAsk: event.Ask, gate.ModeAllow: event.Allow} {
 		for level, want := range map[gate.Level]event.Verdict{
@@ -296,6 +296,6 @@ func TestPermissions_InvalidLevelDenies(t *testing.T) {
 	unknown := declared(t, "beam", tool.Capability(1<<5))
 	all := gate.FromCapabilities(&gate.Permissions{Mode: gate.ModeBypass})
 	if got := decide(gate.ForClaude(gate.Knows("ours", tool.Tools{unknown}), all), "beam").Verdict; got != event.Deny {
-		t.Errorf("a capability that nobody knows gives %s", got)
+		t.Errorf("an unknown capability gives %s", got)
 	}
 }

@@ -125,7 +125,7 @@ func TestFromRisk_MatrixForListsOfNames(t *testing.T) {
 }
 
 // howToAllow ends the denial of a tool of the agent that is not in its catalogue.
-const howToAllow = ". Use another tool. The catalogue of claude-code does not have this one; to allow it, the caller names it in Tools, in a rule or in RiskOptions.Builtin."
+const howToAllow = ". Use another tool. The catalogue of claude-code does not have this one; to allow it, the caller names it in UnknownTools, and in Tools, in a rule or in RiskOptions.Builtin."
 
 func TestFromRisk_BuiltinListsOverrideTheCatalogue(t *testing.T) {
 	own := declared(t, "Write", tool.ReadOnly)
@@ -139,7 +139,7 @@ func TestFromRisk_BuiltinListsOverrideTheCatalogue(t *testing.T) {
 		"the catalogue denies":                            {gate.RiskOptions{ReadOnly: true, AllowUnknown: true}, "Bash", readOnly},
 		"the catalogue denies danger":                     {gate.RiskOptions{DenyDangerous: true, AllowUnknown: true}, "Bash(ls)", dangerous},
 		"the unknown rule allows the rest":                {gate.RiskOptions{ReadOnly: true, AllowUnknown: true}, "Read", yes},
-		"the unknown rule allows what nobody knows":       {gate.RiskOptions{ReadOnly: true, AllowUnknown: true}, "Frob", yes},
+		"the unknown rule allows unknown tools":           {gate.RiskOptions{ReadOnly: true, AllowUnknown: true}, "Frob", yes},
 		"the unknown rule allows foreign tools":           {gate.RiskOptions{ReadOnly: true, AllowUnknown: true}, "mcp__theirs__Write", yes},
 		"what the CLI needs to use any tool is known":     {gate.RiskOptions{ReadOnly: true}, "ToolSearch", yes},
 		"but not of another server":                       {gate.RiskOptions{}, "mcp__theirs__ToolSearch", "Tool not allowed: mcp__theirs__ToolSearch"},

@@ -55,6 +55,7 @@ func RequireBefore(required map[string][]string) Policy {
 			errs = append(errs, fmt.Errorf("%q: %w", name, err))
 		}
 		needs = append(needs, n)
+		p.names = append(append(p.names, name), before...)
 	}
 	p.err = errors.Join(errs...)
 	p.Judge = func(c *Call, f *Facts) (event.Decision, bool) {
@@ -111,7 +112,7 @@ type ReadBeforeWriteOptions struct {
 // are free if the caller reports that the file does not exist; see [Target.Missing]. A call whose input names
 // no file is denied; [tool.Fields] has the fields that name files.
 func ReadBeforeWrite(opts ReadBeforeWriteOptions) Policy {
-	p := Policy{Name: "read-before-write", Stage: StageSession}
+	p := Policy{Name: "read-before-write", Stage: StageSession, names: slices.Clone(opts.WriteTools)}
 	var tools []toolName
 	for _, name := range append([]string{"write_file", "edit_file"}, opts.WriteTools...) {
 		named, err := newToolName(strings.TrimSpace(name))

@@ -68,7 +68,7 @@ func TestAllowedTools_BlockAllOthers(t *testing.T) {
 		{"mcp__ours__find", set("mcp__ours__find"), event.Allow},
 		{"find", set("mcp__ours__find"), event.Allow},
 		{"mcp__ours__count", set("find"), event.Deny},
-		{"mcp__other__find", set("find"), event.Deny}, // a bare name means no tool of somebody else
+		{"mcp__other__find", set("find"), event.Deny}, // a bare name means no tool of another server
 		{"mcp__other__find", set("mcp__other__find"), event.Allow},
 		{"ToolSearch", set("Bash"), event.Allow}, // the others cannot be used without it
 		{"StructuredOutput", set(), event.Allow},

@@ -3,6 +3,7 @@
 package gateway
 
 import (
+	"cmp"
 	"math"
 	"net/http"
 	"time"
@@ -65,7 +66,7 @@ func (c *call) report() {
 	}
 	_, priced := c.run.prices.Models[c.model]
 	c.run.o.Emit(ModelCall{
-		Operation: c.route.Operation, Model: c.model, Agent: c.agent, Status: c.status, Streamed: c.streamed,
+		Operation: c.route.Operation, Model: c.model, Provider: cmp.Or(c.run.wire.Provider, c.run.wire.Name), Agent: c.agent, Status: c.status, Streamed: c.streamed,
 		Effort: c.asked.Effort, Thinking: c.asked.Thinking,
 		Tokens: c.counted.tokens, CostUSD: c.counted.cost.dollars(), Unpriced: !priced && c.counted.tokens != (Tokens{}),
 		Attempts: c.attempts, FirstByteMS: milliseconds(c.firstByte), DurationMS: milliseconds(time.Since(c.began)),

@@ -19,9 +19,9 @@ func TestInspect_GetsTheFieldsOfTheRequest(t *testing.T) {
 		name, body string
 		want       gateway.Ask
 	}{
-		{"nothing is said", question, gateway.Ask{Model: "claude-opus-4-5", Agent: gateway.MainAgent}},
+		{"no field is set", question, gateway.Ask{Model: "claude-opus-4-5", Agent: gateway.MainAgent}},
 		{
-			"everything is said",
+			"every field is set",
 			`{"model":"claude-opus-4-6","max_tokens":64000,"thinking":{"type":"adaptive"},"output_config":{"task_budget":{},"effort":"m\u0061x"},"tools":[{"name":"a"},{"name":"b"}]}`,
 			gateway.Ask{Model: "claude-opus-4-6", Agent: gateway.MainAgent, Effort: "max", Thinking: "adaptive", MaxTokens: 64000, Tools: 2},
 		},

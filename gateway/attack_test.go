@@ -18,7 +18,7 @@ import (
 
 // These tests are agents that speak with the gateway themselves: the token is in their environment.
 
-// An upstream that says "at once" for ever is not asked for ever.
+// An upstream that answers "at once" for ever is not asked for ever.
 func TestBackOff_ZeroRetryAfterIsNoLoop(t *testing.T) {
 	for _, header := range [][]string{{"Retry-After", "0"}, {"Retry-After-Ms", "0.001"}, {"Retry-After", "Mon, 02 Jan 2006 15:04:05 GMT"}} {
 		synctest.Test(t, func(t *testing.T) {
@@ -37,7 +37,7 @@ func TestBackOff_ZeroRetryAfterIsNoLoop(t *testing.T) {
 	}
 }
 
-// What costs nothing has limits of its own. An agent that runs into them disturbs nobody else.
+// What costs nothing has limits of its own. An agent that runs into them disturbs no other run.
 func TestCountTokens_RefusalDelaysNoOtherRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()

@@ -62,7 +62,7 @@ func TestBackOff_WaitsAsLongAsTheUpstreamAsks(t *testing.T) {
 				var events recorder
 				b := &busy{answers: []*http.Response{answerWith(tc.status, "application/json", `{}`, tc.headers()...)}}
 				tracker := guard.NewTracker(guard.Budget{MaxRequests: 2})
-				g := gateway.New(&gateway.Options{MaxInFlight: 1}) // who waits takes nobody's place
+				g := gateway.New(&gateway.Options{MaxInFlight: 1}) // a call that waits takes no place
 				run := open(t, g, gateway.RunOptions{
 					Upstream: b.upstream(), Emit: events.emit, Trackers: []*guard.Tracker{tracker},
 				})
@@ -107,7 +107,7 @@ func TestBackOff_LastRefusalIsPassedUnchanged(t *testing.T) {
 func TestBackOff_LongWaitIsPassedToTheAgent(t *testing.T) {
 	cases := []struct{ name, header, value string }{
 		{"longer than anybody waits", "Retry-After", "3600"},
-		{"told not to", "X-Should-Retry", "false"},
+		{"retry forbidden", "X-Should-Retry", "false"},
 	}
 	for _, tc := range cases {
 		t.Run(tc.name, func(t *testing.T) {
@@ -170,7 +170,7 @@ func TestBackOff_ClientThatLeavesStopsTheWait(t *testing.T) {
 	})
 }
 
-// slow is an upstream whose answers take a second; it tells how many run at once, and whose turn it
+// slow is an upstream whose answers take a second; it records how many run at once, and whose turn it
 // was.
 type slow struct {
 	mu            sync.Mutex

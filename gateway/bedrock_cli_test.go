@@ -93,7 +93,7 @@ func TestCLI_UsesBedrockThroughTheGateway(t *testing.T) {
 			maps.Copy(env, tc.vars)
 			answer := ask(t, &claude.Options{CLIPath: cli.Path, Dir: cli.Work, Env: claude.ExactEnv(env), SettingSources: []string{}, StrictMCP: true})
 			if !strings.Contains(answer.Result, tc.want) {
-				t.Errorf("the CLI says %q (status %d, %s)", answer.Result, answer.APIErrorStatus, answer.TerminalReason)
+				t.Errorf("the CLI answered %q (status %d, %s)", answer.Result, answer.APIErrorStatus, answer.TerminalReason)
 			}
 			if got := run.Usage(); got.Total.Input != tc.input || got.ByModel["claude-opus-5-5"].Input != tc.input || calls.Load() != 1 {
 				t.Errorf("got %+v after %d calls", got, calls.Load())

@@ -85,7 +85,7 @@ func TestRemote_NetworkUseByTheAPIIsRefused(t *testing.T) {
 		{"fetching", `"tools":[{"type":"web_fetch_20250910","name":"web_fetch"}]`, false, false},
 		{"code", `"tools":[{"type":"code_execution_20250825","name":"x"}]`, false, false},
 		{"tools of servers", `"tools":[{"type":"mcp_toolset","mcp_server_name":"x"}]`, false, false},
-		{"what nobody knows yet", `"tools":[{"type":"teleport_20300101","name":"x"}]`, false, false},
+		{"an unknown type", `"tools":[{"type":"teleport_20300101","name":"x"}]`, false, false},
 		{"tools of the agent", `"tools":[{"name":"a"},{"type":"custom","name":"b"},{"type":"bash_20250124"},{"type":"text_editor_20250728"},{"type":"tool_search_tool_regex_20251119"}]`, true, true},
 		{"an image that is sent", block(`{"type":"image","source":{"type":"base64","data":"eA=="}}`), true, true},
 		{"what a tool was called with", block(`{"type":"tool_use","id":"1","input":{"source":{"type":"url","url":"https://evil.example"},"file_id":"f"}}`), true, true},

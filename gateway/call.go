@@ -207,7 +207,7 @@ func (c *call) send(ctx context.Context) (*http.Response, error) {
 		if err != nil {
 			return nil, err
 		}
-		if !c.run.wire.tooBusy(resp) || !c.route.Metered { // what costs nothing has limits of its own, and holds nobody back
+		if !c.run.wire.tooBusy(resp) || !c.route.Metered { // what costs nothing has limits of its own, and delays no other call
 			return resp, nil
 		}
 		wait := backOff(resp.Header, c.attempts)

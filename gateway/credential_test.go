@@ -163,8 +163,8 @@ func TestKeyCommand_OutputIsTheKey(t *testing.T) {
 			if w.Code != tc.want {
 				t.Errorf("got status %d, want %d", w.Code, tc.want)
 			}
-			told, _ := json.Marshal(events.all)
-			for what, text := range map[string]string{"answer": w.Body.String(), "log": log.String(), "events": string(told)} {
+			emitted, _ := json.Marshal(events.all)
+			for what, text := range map[string]string{"answer": w.Body.String(), "log": log.String(), "events": string(emitted)} {
 				if strings.Contains(text, "planted") {
 					t.Errorf("the key is in the %s: %s", what, text)
 				}
@@ -173,26 +173,26 @@ func TestKeyCommand_OutputIsTheKey(t *testing.T) {
 	}
 }
 
-// An upstream that fails in every way it can does not tell the key.
+// An upstream that fails in every way it can does not reveal the key.
 func TestCredential_NoErrorContainsTheKey(t *testing.T) {
 	closed := httptest.NewServer(http.NotFoundHandler())
 	closed.Close()
 	failing := &upstreamFunc{gateway.WireAnthropic, func(*http.Request) (*http.Response, error) {
 		return nil, errors.New("x-api-key: " + planted + " was refused")
 	}}
-	nobody, err := gateway.Endpoint(closed.URL, gateway.APIKey(planted))
+	closedUpstream, err := gateway.Endpoint(closed.URL, gateway.APIKey(planted))
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, upstream := range map[string]gateway.Upstream{"nobody listens": nobody, "the error has it": failing} {
+	for name, upstream := range map[string]gateway.Upstream{"no server listens": closedUpstream, "the error has it": failing} {
 		t.Run(name, func(t *testing.T) {
 			var log bytes.Buffer
 			var events recorder
 			g := gateway.New(&gateway.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
 			run := open(t, g, gateway.RunOptions{Upstream: upstream, Emit: events.emit})
 			w := post(run, question)
-			told, _ := json.Marshal(events.all)
-			for what, text := range map[string]string{"answer": w.Body.String(), "log": log.String(), "events": string(told)} {
+			emitted, _ := json.Marshal(events.all)
+			for what, text := range map[string]string{"answer": w.Body.String(), "log": log.String(), "events": string(emitted)} {
 				if strings.Contains(text, "planted") || strings.Contains(text, run.Token()) {
 					t.Errorf("a secret is in the %s: %s", what, text)
 				}

@@ -27,6 +27,8 @@ type ModelCall struct {
 	Operation string `json:"operation"`
 	// Model is the one that answered; the one that was asked for if none did. See [CanonicalModel].
 	Model string `json:"model,omitempty"`
+	// Provider is who runs the model; see [Wire.Provider]. Logs of earlier versions have none.
+	Provider string `json:"provider,omitempty"`
 	// Agent is [MainAgent], or the name of a subagent.
 	Agent string `json:"agent"`
 	// Status is the status that the agent received; zero if it had disconnected before.

@@ -24,7 +24,7 @@ var update = flag.Bool("update", false, "rewrite the golden files")
 func TestEvents_AsJSON(t *testing.T) {
 	payloads := []event.Payload{
 		gateway.ModelCall{
-			Operation: "messages", Model: "claude-opus-4-5", Agent: "main", Status: 200, Streamed: true,
+			Operation: "messages", Model: "claude-opus-4-5", Provider: "aws.bedrock", Agent: "main", Status: 200, Streamed: true,
 			Effort: "high", Thinking: "adaptive",
 			Tokens:  gateway.Tokens{Input: 1, CacheRead: 2, CacheWrite5m: 3, CacheWrite1h: 4, Output: 5, Thinking: 6, WebSearches: 7},
 			CostUSD: 0.25, Attempts: 2, FirstByteMS: 12.345, DurationMS: 678.9, StopReason: "end_turn",
@@ -58,7 +58,7 @@ func TestEvents_AsJSON(t *testing.T) {
 	}
 }
 
-// An agent that goes on and on fills nobody's disk.
+// An agent that goes on and on does not fill the disk.
 func TestEvents_RefusalsAreLimited(t *testing.T) {
 	var events recorder
 	run := open(t, gateway.New(nil), gateway.RunOptions{Upstream: whole(gateway.WireAnthropic), Emit: events.emit})
@@ -66,7 +66,7 @@ func TestEvents_RefusalsAreLimited(t *testing.T) {
 		post(run, "no JSON")
 	}
 	if got := len(eventsOf[gateway.Refused](&events)); got != 1000 {
-		t.Errorf("%d refusals are told, want 1000", got)
+		t.Errorf("%d refusals are emitted, want 1000", got)
 	}
 }
 

@@ -58,7 +58,7 @@ func Example() {
 	// true
 }
 
-// callModel stands for the agent.
+// callModel represents the agent.
 func callModel(address, token string) (status int, answer string) {
 	req, err := http.NewRequest(http.MethodPost, address+"/v1/messages",
 		strings.NewReader(`{"model":"claude-opus-4-5","max_tokens":100,"messages":[{"role":"user","content":"Hi"}]}`))
@@ -79,7 +79,7 @@ func callModel(address, token string) (status int, answer string) {
 	return resp.StatusCode, string(body)
 }
 
-// A model has one price under all its names; one that nobody knows has none.
+// A model has one price under all its names; an unknown model has none.
 func ExamplePrices_Of() {
 	for _, model := range []string{"us.anthropic.claude-sonnet-4-5-20250929-v1:0", "model-of-tomorrow"} {
 		price, ok := gateway.BuiltinPrices().Of(model)

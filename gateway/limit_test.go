@@ -149,12 +149,12 @@ func TestLimit_EndsASilentAnswer(t *testing.T) {
 				}
 				assertBilling(t, body, "the disk is full")
 				if strings.Contains(body, "buy one") {
-					t.Error("the agent is told what its owner should do")
+					t.Error("the agent receives the advice for its owner")
 				}
 				if got, want := time.Since(began), time.Minute+tc.after; got != want {
 					t.Errorf("it took %s, want %s", got, want)
 				}
-				synctest.Wait() // who stops a run tells of it afterwards
+				synctest.Wait() // the caller that stops a run reports it afterwards
 				assertStopped(t, run, &events, "", outside)
 				time.Sleep(2 * time.Hour)
 			})

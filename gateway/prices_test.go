@@ -83,7 +83,7 @@ func TestBuiltinPrices_HaveSourcesAndADate(t *testing.T) {
 		}
 	}
 	if _, ok := p.Of("claude-of-tomorrow-9"); ok {
-		t.Error("a model that nobody knows has a price")
+		t.Error("an unknown model has a price")
 	}
 }
 

@@ -84,7 +84,7 @@ func TestReplay_RecordingOfEarlierCode(t *testing.T) {
 		}
 	}
 	if err := player.Err(); err != nil || len(player.Unused()) != 0 {
-		t.Errorf("the player says %v, and %v are left", err, player.Unused())
+		t.Errorf("the player reports %v, and %v are left", err, player.Unused())
 	}
 	if got := run.Usage().Total; got.Requests != int64(len(earlierExchanges)) || got.Input < 40 || got.Output < 22 {
 		t.Errorf("the usage is %+v", got)

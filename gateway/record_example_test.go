@@ -27,7 +27,7 @@ func askUpstream(up gateway.Upstream, question string) string {
 	return string(answer)
 }
 
-// What a model said once can be asked again without it.
+// A recorded answer of a model can be requested again without the model.
 func ExampleRecord() {
 	dir, err := os.MkdirTemp("", "drover-example-")
 	if err != nil {

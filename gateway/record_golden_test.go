@@ -35,7 +35,7 @@ func goldenRequests(dir string) []*http.Request {
 	return []*http.Request{hello, ask}
 }
 
-// goldenAnswer is what an upstream says to them.
+// goldenAnswer is how an upstream answers them.
 func goldenAnswer(req *http.Request) (*http.Response, error) {
 	if req.Method == http.MethodHead {
 		return &http.Response{StatusCode: 200, Header: http.Header{"Content-Type": {"text/plain"}}, Body: http.NoBody}, nil

@@ -273,7 +273,7 @@ func TestRecorder_StoresHowAnExchangeEnded(t *testing.T) {
 		want string
 	}{
 		{"whole", says("text/plain", "all"), func(r *http.Response, _ context.CancelFunc) { io.Copy(io.Discard, r.Body) }, `"status":200,TYPE,"chunks":[{"ms":0,"text":"all"}]`},
-		{"nobody read on", says("text/plain", "all"), func(r *http.Response, _ context.CancelFunc) { r.Body.Read(make([]byte, 1)) }, `"status":200,TYPE,"chunks":[{"ms":0,"text":"a"}],"cut":true`},
+		{"no reader to the end", says("text/plain", "all"), func(r *http.Response, _ context.CancelFunc) { r.Body.Read(make([]byte, 1)) }, `"status":200,TYPE,"chunks":[{"ms":0,"text":"a"}],"cut":true`},
 		{"as long as announced", func(*http.Request) (*http.Response, error) {
 			resp, err := says("text/plain", "all")(nil)
 			resp.ContentLength = 3

@@ -22,7 +22,7 @@ func TestRegisterUpstream_MakerIsUsed(t *testing.T) {
 	name := rand.Text() // the registry lives as long as the program
 	gateway.RegisterUpstream(name, func(_ context.Context, cfg gateway.UpstreamConfig) (gateway.Upstream, error) {
 		if _, ok := cfg.Lookup("HOME"); ok {
-			t.Error("a variable is found where nobody gave any")
+			t.Error("a variable is found where the caller gave none")
 		}
 		if cfg.Region == "" {
 			return nil, failed

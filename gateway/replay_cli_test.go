@@ -22,15 +22,15 @@ func foldersOf(cli *claudetest.RealCLI) gateway.Folders {
 	return gateway.Folders{Dir: cli.Work, Home: cli.Home, Config: cli.Config, Temp: cli.Temp}
 }
 
-// A told is what a run told its host: the text of the model, its tool calls and what they gave.
-type told struct {
-	Said   []string
+// A runOutput is what a run reported to its host: the text of the model, its tool calls and what they gave.
+type runOutput struct {
+	Blocks []string
 	Result string
 	Failed bool
 }
 
 // runCLI asks the CLI, whose model is at base. Each server has the tool look.
-func runCLI(t *testing.T, cli *claudetest.RealCLI, base, prompt string, servers ...string) told {
+func runCLI(t *testing.T, cli *claudetest.RealCLI, base, prompt string, servers ...string) runOutput {
 	t.Helper()
 	env := cli.Env(base)
 	opts := &claude.Options{
@@ -45,7 +45,7 @@ func runCLI(t *testing.T, cli *claudetest.RealCLI, base, prompt string, servers 
 		}
 		opts.MCPServers[name] = server.Server()
 	}
-	var got told
+	var got runOutput
 	for m, err := range claude.Query(t.Context(), prompt, opts) {
 		if err != nil && !got.Failed {
 			t.Fatalf("running the CLI: %v", err)
@@ -53,7 +53,7 @@ func runCLI(t *testing.T, cli *claudetest.RealCLI, base, prompt string, servers 
 		switch m := m.(type) {
 		case *claude.AssistantMessage:
 			for _, block := range m.Content {
-				got.Said = append(got.Said, strings.ReplaceAll(string(block.Raw()), cli.Work, "WORK"))
+				got.Blocks = append(got.Blocks, strings.ReplaceAll(string(block.Raw()), cli.Work, "WORK"))
 			}
 		case *claude.ResultMessage:
 			got.Result, got.Failed = m.Result, m.IsError
@@ -73,7 +73,7 @@ func workspace(t *testing.T) *claudetest.RealCLI {
 
 func TestReplay_RunOfTheCLIInAnotherFolder(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "run.jsonl")
-	var first told
+	var first runOutput
 	t.Run("record", func(t *testing.T) {
 		cli := workspace(t)
 		version, copied := filepath.Join(cli.Work, "VERSION"), filepath.Join(cli.Work, "COPY")
@@ -120,8 +120,8 @@ func TestReplay_RunOfTheCLIInAnotherFolder(t *testing.T) {
 		if got, err := os.ReadFile(filepath.Join(cli.Work, "NEW")); err != nil || string(got) != "made in "+cli.Work {
 			t.Errorf("the file that the run writes: got %q (%v), want it to name this folder", got, err)
 		}
-		if diff := cmp.Diff(first.Said, again.Said); diff != "" {
-			t.Errorf("what the model said (-first +again):\n%s", diff)
+		if diff := cmp.Diff(first.Blocks, again.Blocks); diff != "" {
+			t.Errorf("blocks of the model (-first +again):\n%s", diff)
 		}
 	})
 
@@ -187,8 +187,8 @@ func TestReplay_FormerNameOfTheToolServer(t *testing.T) {
 			if got.Result != "A desk." || player.Err() != nil || len(player.Unused()) != 0 {
 				t.Fatalf("got %q, unused %v, error %v", got.Result, player.Unused(), player.Err())
 			}
-			if !strings.Contains(got.Said[0], `"mcp__`+server+`__look"`) || !strings.Contains(got.Said[1], `"mcp__notes__look"`) {
-				t.Errorf("the model calls %s", got.Said)
+			if !strings.Contains(got.Blocks[0], `"mcp__`+server+`__look"`) || !strings.Contains(got.Blocks[1], `"mcp__notes__look"`) {
+				t.Errorf("the model calls %s", got.Blocks)
 			}
 		})
 	}

@@ -61,7 +61,7 @@ func TestReplay_WhichRequestsAreEqual(t *testing.T) {
 		{"results of other calls", results("a", "b"), results("a", "c"), false},
 		{"text between results", results("a", "", "b"), results("b", "", "a"), false},
 		{"one result, not marked", results("a"), results("a*"), false},
-		{"secrets that nobody recorded", text("key sk-ant-aaaaaaaaaa"), text("key sk-ant-bbbbbbbbbb"), true},
+		{"secrets that are not recorded", text("key sk-ant-aaaaaaaaaa"), text("key sk-ant-bbbbbbbbbb"), true},
 		{"no JSON", "plain", "plain", true},
 		{"other text that is no JSON", "plain", "plainer", false},
 		{"nothing", "", "", true},

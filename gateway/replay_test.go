@@ -42,7 +42,7 @@ func sameEvents(t testing.TB, stream string) string {
 	return b.String()
 }
 
-// recordingOf records what up says to each body, in order.
+// recordingOf records the answers of up to each body, in order.
 func recordingOf(t testing.TB, up gateway.Upstream, folders gateway.Folders, bodies ...string) string {
 	t.Helper()
 	r, path := recordTo(t, up, gateway.RecordOptions{Folders: folders})
@@ -95,7 +95,7 @@ func TestReplay_UsedUpRecordingRefuses(t *testing.T) {
 		t.Errorf("got %v (%v)", body, err)
 	}
 	if p.Err() == nil || advice.Text(p.Err()) != body.Error.Message {
-		t.Errorf("Err: got %v, want what the CLI was told", p.Err())
+		t.Errorf("Err: got %v, want what the CLI received", p.Err())
 	}
 }
 
@@ -115,7 +115,7 @@ func TestReplay_GetRequestsMayRepeat(t *testing.T) {
 
 func TestReplay_AnswersHaveTheNamesOfThisRun(t *testing.T) {
 	then := gateway.Folders{Dir: "/home/ann/work", Home: "/home/ann"}
-	// The new folder lies in what was the home: no name may be replaced twice.
+	// The new folder is in what was the home: no name may be replaced twice.
 	now := gateway.Folders{Dir: "/home/ann", Home: "/root"}
 	ask := func(id string) string {
 		return `{"text":"agentId: ` + id + `","metadata":{"user_id":"{\"session_id\":\"session-of-` + id + `\"}"}}`

@@ -112,6 +112,11 @@ func TestRoute_OnlyModelCallsPass(t *testing.T) {
 			if (w.Code >= 400) != (len(refused) == 1) || (w.Code >= 400 && len(went) > 0) {
 				t.Errorf("status %d with the refusals %+v, and %d requests went out", w.Code, refused, len(went))
 			}
+			for _, call := range eventsOf[gateway.ModelCall](&events) {
+				if want := map[*gateway.Wire]string{gateway.WireAnthropic: "anthropic", gateway.WireBedrock: "aws.bedrock"}[tc.wire]; call.Provider != want {
+					t.Errorf("the provider is %q, want %q", call.Provider, want)
+				}
+			}
 			for _, r := range went {
 				if strings.Contains(r.URL.String(), run.Token()) {
 					t.Errorf("the token went out in %s", r.URL)
@@ -191,7 +196,7 @@ func TestRoute_UnpricedModelIsRefusedUnderADollarBudget(t *testing.T) {
 				t.Errorf("got status %d, want %d", got, x.want)
 			}
 			if got := len(eventsOf[gateway.Refused](&events)); got != map[int]int{403: 1}[x.want] {
-				t.Errorf("%d refusals were told", got)
+				t.Errorf("%d refusals were emitted", got)
 			}
 		})
 	}

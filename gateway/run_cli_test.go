@@ -108,7 +108,7 @@ func TestCLI_WorksThroughTheGateway(t *testing.T) {
 
 	answer := ask(t, opts)
 	if answer.Result != "done" {
-		t.Errorf("the CLI says %q", answer.Result)
+		t.Errorf("the CLI answered %q", answer.Result)
 	}
 	for _, r := range model.Requests() {
 		if got := r.Header.Get("X-Api-Key"); got != realKey {
@@ -158,7 +158,7 @@ func TestCLI_CountsTheSameDollars(t *testing.T) {
 				return
 			}
 			if diff := math.Abs(got.Total.USD - answer.TotalCostUSD); diff > 1e-9 || got.Total.USD == 0 {
-				t.Errorf("the gateway says %v, the CLI %v", got.Total.USD, answer.TotalCostUSD)
+				t.Errorf("the gateway reports %v, the CLI %v", got.Total.USD, answer.TotalCostUSD)
 			}
 		})
 	}
@@ -180,7 +180,7 @@ func TestCLI_EndsWhenItsBudgetIsSpent(t *testing.T) {
 			opts.PermissionMode = claude.ModeBypassPermissions
 			answer := ask(t, opts)
 			if !answer.IsError || answer.APIErrorStatus != http.StatusPaymentRequired || !strings.Contains(answer.Result, "MaxTotalTokens is 120") {
-				t.Errorf("the CLI says %q (status %d)", answer.Result, answer.APIErrorStatus)
+				t.Errorf("the CLI answered %q (status %d)", answer.Result, answer.APIErrorStatus)
 			}
 			assertStopped(t, run, &events, "MaxTotalTokens", guard.ErrBudgetExhausted)
 			if got := len(model.Requests()); got != 1 {
@@ -190,7 +190,7 @@ func TestCLI_EndsWhenItsBudgetIsSpent(t *testing.T) {
 	}
 }
 
-// assertStopped checks what a run says that a limit has ended.
+// assertStopped checks what a run reports that a limit has ended.
 func assertStopped(t testing.TB, run *gateway.Run, events *recorder, limit string, target error) {
 	t.Helper()
 	if err := run.Stopped(); !errors.Is(err, target) {
@@ -220,7 +220,7 @@ func TestCLI_EndsWhenAnAnswerIsCut(t *testing.T) {
 			}
 			answer := ask(t, through(cli, run, url, vars))
 			if !answer.IsError || !strings.Contains(answer.Result, "MaxInputTokens is 500") {
-				t.Errorf("the CLI says %+v", answer)
+				t.Errorf("the CLI answered %+v", answer)
 			}
 			if fallback != (answer.APIErrorStatus == http.StatusPaymentRequired) {
 				t.Errorf("the CLI ends with status %d", answer.APIErrorStatus)
@@ -246,7 +246,7 @@ func TestCLI_UnstreamedRetryIsMetered(t *testing.T) {
 	var events recorder
 	run, url := serve(t, gateway.New(nil), gateway.RunOptions{Upstream: endpoint(t, model.URL()), Emit: events.emit})
 	if answer := ask(t, through(cli, run, url, nil)); answer.Result != "whole" {
-		t.Errorf("the CLI says %+v", answer)
+		t.Errorf("the CLI answered %+v", answer)
 	}
 	calls := eventsOf[gateway.ModelCall](&events)
 	if len(calls) != 2 || calls[0].Error != "api_error" || calls[1].Streamed || calls[1].Tokens.Output != 40 {

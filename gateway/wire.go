@@ -18,6 +18,8 @@ import (
 type Wire struct {
 	// Name is the name in recordings. It must not change.
 	Name string
+	// Provider is who runs the models, as OpenTelemetry names it: anthropic, aws.bedrock. Empty means Name.
+	Provider string
 
 	// Authorize finds the token of a request, checks it with same, and returns the escaped path without the token. A header
 	// with the token must be named like a credential (authorization, api-key and so on): those do not reach the upstream.

@@ -13,6 +13,7 @@ import (
 // /model/{id}/invoke-with-response-stream, with AWS event streams, and GET /inference-profiles. Do not change it.
 var WireBedrock = &Wire{
 	Name:        "bedrock",
+	Provider:    "aws.bedrock",
 	Authorize:   pathToken,
 	Route:       bedrockRoute,
 	Hello:       messagesHello,

@@ -138,7 +138,7 @@ func CommandSucceeds(argv ...string) Checker {
 			return Completion{}, advice.Wrap(errors.New("guard: CommandSucceeds needs a command"), "give the program and its arguments")
 		}
 		if a.Exec == nil {
-			return Completion{}, advice.Wrap(fmt.Errorf("guard: %q was not run: nobody said where", strings.Join(argv, " ")),
+			return Completion{}, advice.Wrap(fmt.Errorf("guard: %q was not run: its folder is not set", strings.Join(argv, " ")),
 				"set Attempt.Exec, best to something that runs in the agent's own cell")
 		}
 		ran, err := a.Exec(ctx, argv)

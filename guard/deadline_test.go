@@ -20,7 +20,7 @@ import (
 // noon is when these tests happen on a clock that is set by hand.
 var noon = time.Date(2030, 1, 2, 12, 0, 0, 0, time.UTC)
 
-// setClock is a clock that stands still until it is moved.
+// setClock is a clock that does not move until it is set.
 type setClock struct{ now time.Time }
 
 func (c *setClock) clock() guard.Clock { return func() time.Time { return c.now } }

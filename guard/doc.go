@@ -37,7 +37,7 @@
 //
 // # Feedback and completion
 //
-// A [Feedbacker] asks its providers after tool calls what the agent is to be told about its own work,
+// A [Feedbacker] asks its providers after tool calls for notes to the agent about its own work,
 // each when its trigger says so: every so many calls, every so many seconds, when a file appears. A
 // [Checker] says whether an agent that wants to stop has done its task. Commands of checkers run only
 // through an [Exec] that the caller gives: what an agent wrote is not trusted code.

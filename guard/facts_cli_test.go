@@ -22,7 +22,7 @@ import (
 	"github.com/drover-agents/drover/session"
 )
 
-// recorder tells a session of the native calls of a run.
+// recorder records the native calls of a run in a session.
 func recorder(t *testing.T, s *session.Session) []claude.Hook {
 	record := func(call session.ToolInvoked) {
 		if _, err := s.RecordTool(context.Background(), call, catalogue.Tools()); err != nil {

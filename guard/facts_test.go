@@ -23,7 +23,7 @@ import (
 	"github.com/drover-agents/drover/tool"
 )
 
-// A post is a gate that decides by what a session, a tracker and a clock say.
+// A post is a gate that decides by a session, a tracker and a clock.
 type post struct {
 	*testing.T
 	s      *session.Session
@@ -119,7 +119,7 @@ func TestFacts_BlockedToolsAreThoseOfTheLastPermissions(t *testing.T) {
 func TestFacts_ToolsAreRequiredUntilTheySucceed(t *testing.T) {
 	p := newPost(t, guard.FactsOptions{}, gate.RequireBefore(map[string][]string{"deploy": {"test", "mcp__ci__check"}}))
 	p.record(t.Context(), "test", `{}`, event.ToolError)
-	p.record(t.Context(), "mcp__other__test", `{}`, event.ToolSuccess) // somebody else's
+	p.record(t.Context(), "mcp__other__test", `{}`, event.ToolSuccess) // of another server
 	p.want("needs these tools to succeed first: mcp__ci__check, test", "deploy", `{}`)
 	ctx, tx := p.s.Begin(t.Context(), "outer")
 	p.record(ctx, "test", `{}`, event.ToolSuccess)

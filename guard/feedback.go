@@ -108,7 +108,7 @@ func (f *Feedbacker) add(rule FeedbackRule) error {
 		return advice.Wrap(fmt.Errorf("guard: feedback %q has no trigger and would never be given", name),
 			"set EveryCalls, Every or OnFileCreated")
 	case t.OnFileCreated != "" && f.opts.Files == nil:
-		return advice.Wrap(fmt.Errorf("guard: feedback %q waits for the file %s, but nobody can look for it", name, t.OnFileCreated),
+		return advice.Wrap(fmt.Errorf("guard: feedback %q waits for the file %s, but no function to look for it is set", name, t.OnFileCreated),
 			"set FeedbackOptions.Files")
 	}
 	f.rules = append(f.rules, &ruleState{FeedbackRule: rule})

@@ -34,8 +34,8 @@ func (p provider) Provide(context.Context, *session.Session) (session.Feedback, 
 	return p.provide()
 }
 
-// says returns a rule whose provider gives its own name.
-func says(name string, trigger guard.FeedbackTrigger) guard.FeedbackRule {
+// namedRule returns a rule whose provider gives its own name.
+func namedRule(name string, trigger guard.FeedbackTrigger) guard.FeedbackRule {
 	return guard.FeedbackRule{Provider: guard.StaticFeedback{As: name, Text: name}, Trigger: trigger}
 }
 
@@ -75,7 +75,7 @@ func TestFeedback_FollowsItsTrigger(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				dir, s := t.TempDir(), session.New(nil)
-				f := newFeedback(t, s, &guard.FeedbackOptions{Files: guard.Dir(dir)}, says("x", c.trigger))
+				f := newFeedback(t, s, &guard.FeedbackOptions{Files: guard.Dir(dir)}, namedRule("x", c.trigger))
 				var got []int
 				for call := 1; call <= 7; call++ {
 					text, err := f.AfterCall(t.Context(), "toolu")
@@ -112,11 +112,11 @@ func TestFeedback_EveryTriggeredProviderIsRecorded(t *testing.T) {
 	panics := provider{"panics", func() (session.Feedback, error) { panic("lost") }}
 	silent := provider{"silent", func() (session.Feedback, error) { return session.Feedback{}, nil }}
 	f := newFeedback(t, s, nil,
-		guard.FeedbackRule{Provider: broken, Trigger: always}, says("one", always),
-		guard.FeedbackRule{Provider: panics, Trigger: always}, guard.FeedbackRule{Provider: silent, Trigger: always}, says("two", always))
+		guard.FeedbackRule{Provider: broken, Trigger: always}, namedRule("one", always),
+		guard.FeedbackRule{Provider: panics, Trigger: always}, guard.FeedbackRule{Provider: silent, Trigger: always}, namedRule("two", always))
 	text, err := f.AfterCall(t.Context(), "toolu_7")
 	if want := "<feedback provider='one'>\none\n</feedback>\n\n<feedback provider='two'>\ntwo\n</feedback>"; text != want {
-		t.Errorf("the agent is told\n%s\nwant\n%s", text, want)
+		t.Errorf("the agent receives\n%s\nwant\n%s", text, want)
 	}
 	for _, want := range []string{`"broken": no idea`, `"panics": panic: lost`} {
 		if err == nil || !strings.Contains(advice.Text(err), want) {
@@ -130,7 +130,7 @@ func TestFeedback_EveryTriggeredProviderIsRecorded(t *testing.T) {
 
 func TestFeedback_SurvivesARollbackOfTheCall(t *testing.T) {
 	s := session.New(nil)
-	f := newFeedback(t, s, nil, says("x", guard.FeedbackTrigger{EveryCalls: 1}))
+	f := newFeedback(t, s, nil, namedRule("x", guard.FeedbackTrigger{EveryCalls: 1}))
 	ctx, tx := s.Begin(t.Context(), "toolu_1")
 	if _, err := f.AfterCall(ctx, "toolu_1"); err != nil {
 		t.Fatal(err)
@@ -139,7 +139,7 @@ func TestFeedback_SurvivesARollbackOfTheCall(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := given(s); len(got) != 1 {
-		t.Errorf("the session has %v, want what the agent was told", got)
+		t.Errorf("the session has %v, want what the agent received", got)
 	}
 }
 
@@ -150,10 +150,10 @@ func TestFeedback_InvalidRulesAreErrors(t *testing.T) {
 		want  string
 	}{
 		{"no provider", []guard.FeedbackRule{{}}, "no provider"},
-		{"no trigger", []guard.FeedbackRule{says("x", guard.FeedbackTrigger{})}, "would never be given"},
-		{"negative", []guard.FeedbackRule{says("x", guard.FeedbackTrigger{EveryCalls: -1})}, "negative"},
-		{"nowhere to look", []guard.FeedbackRule{says("x", guard.FeedbackTrigger{OnFileCreated: "f"})}, "set FeedbackOptions.Files"},
-		{"one name twice", []guard.FeedbackRule{says("x", guard.FeedbackTrigger{EveryCalls: 1}), says("x", guard.FeedbackTrigger{EveryCalls: 2})}, `called "x"`},
+		{"no trigger", []guard.FeedbackRule{namedRule("x", guard.FeedbackTrigger{})}, "would never be given"},
+		{"negative", []guard.FeedbackRule{namedRule("x", guard.FeedbackTrigger{EveryCalls: -1})}, "negative"},
+		{"nowhere to look", []guard.FeedbackRule{namedRule("x", guard.FeedbackTrigger{OnFileCreated: "f"})}, "set FeedbackOptions.Files"},
+		{"one name twice", []guard.FeedbackRule{namedRule("x", guard.FeedbackTrigger{EveryCalls: 1}), namedRule("x", guard.FeedbackTrigger{EveryCalls: 2})}, `called "x"`},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -165,7 +165,7 @@ func TestFeedback_InvalidRulesAreErrors(t *testing.T) {
 	}
 }
 
-// slowFiles answers when it is told to.
+// slowFiles answers when the test sends the answer.
 type slowFiles chan bool
 
 func (f slowFiles) Exists(context.Context, string) (bool, error) { return <-f, nil }
@@ -173,7 +173,7 @@ func (f slowFiles) Exists(context.Context, string) (bool, error) { return <-f, n
 func TestFeedback_FileCheckDoesNotBlockOtherCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, files := session.New(nil), make(slowFiles)
-		f := newFeedback(t, s, &guard.FeedbackOptions{Files: files}, says("file", guard.FeedbackTrigger{OnFileCreated: "x"}))
+		f := newFeedback(t, s, &guard.FeedbackOptions{Files: files}, namedRule("file", guard.FeedbackTrigger{OnFileCreated: "x"}))
 		var wg sync.WaitGroup
 		for range 2 {
 			wg.Go(func() {
@@ -194,7 +194,7 @@ func TestFeedback_FileCheckDoesNotBlockOtherCalls(t *testing.T) {
 
 func TestFeedback_EveryCallCountsOnce(t *testing.T) {
 	s := session.New(nil)
-	f := newFeedback(t, s, nil, says("x", guard.FeedbackTrigger{EveryCalls: 10}))
+	f := newFeedback(t, s, nil, namedRule("x", guard.FeedbackTrigger{EveryCalls: 10}))
 	var wg sync.WaitGroup
 	for range 8 {
 		wg.Go(func() {
@@ -221,9 +221,9 @@ func TestDeadlineFeedback_ReportsTheTimeLeft(t *testing.T) {
 	}{
 		{"plenty", 10 * time.Minute, 0, "10m0s are left for this task.", guard.SeverityInfo},
 		{"little", 2 * time.Minute, 0, "Only 2m0s are left for this task.", guard.SeverityWarning},
-		{"little is what the caller says", 10 * time.Minute, time.Hour, "Only 10m0s are left for this task.", guard.SeverityWarning},
+		{"the caller sets what is little", 10 * time.Minute, time.Hour, "Only 10m0s are left for this task.", guard.SeverityWarning},
 		{"none", time.Nanosecond, 0, "The time for this task is over.", guard.SeverityWarning},
-		{"no deadline says nothing", 0, 0, "", ""},
+		{"no deadline gives nothing", 0, 0, "", ""},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -283,7 +283,7 @@ func BenchmarkFeedbackAfterCalls(b *testing.B) {
 		b.Run(fmt.Sprint(before), func(b *testing.B) {
 			s := session.New(nil)
 			never := guard.FeedbackTrigger{EveryCalls: 1 << 40}
-			f := newFeedback(b, s, nil, says("a", never), says("b", never), says("c", never))
+			f := newFeedback(b, s, nil, namedRule("a", never), namedRule("b", never), namedRule("c", never))
 			for range before {
 				_, _ = f.AfterCall(b.Context(), "toolu")
 			}

@@ -38,7 +38,7 @@ func Example() {
 	//   next: raise MaxTotalTokens, or give the work less to do
 }
 
-// work stands for the run of an agent.
+// work represents the run of an agent.
 func work(tracker *guard.Tracker, consumes guard.Usage) error {
 	if err := tracker.Check(); err != nil {
 		return err

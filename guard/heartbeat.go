@@ -81,7 +81,7 @@ func (h *Heartbeat) Elapsed() time.Duration {
 }
 
 // OnBeat has fn called at every later beat, by the goroutine that beats, after those that were given before. It must not
-// block, and may use the heartbeat. A panic in it is logged and concerns nobody else.
+// block, and may use the heartbeat. A panic in it is logged and affects no other callback.
 func (h *Heartbeat) OnBeat(fn func()) {
 	if h == nil {
 		return

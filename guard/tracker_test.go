@@ -21,14 +21,14 @@ import (
 	"github.com/drover-agents/drover/guard"
 )
 
-// assertAgreesWithGate checks that a call is denied exactly when the tracker says that a limit is
+// assertAgreesWithGate checks that a call is denied exactly when the tracker reports that a limit is
 // reached.
 func assertAgreesWithGate(t rapid.TB, tracker *guard.Tracker) {
 	t.Helper()
 	g := gate.Must(gate.AllowTools("Read"), gate.Limits(gate.LimitOptions{}))
 	decision := g.Decide(event.ToolCall{ID: "1", Name: "Read"}, gate.Facts{Remaining: tracker.Remaining()})
 	if exhausted := errors.Is(tracker.Check(), guard.ErrBudgetExhausted); exhausted == (decision.Verdict == event.Allow) {
-		t.Errorf("the tracker says %v, the gate says %+v", tracker.Check(), decision)
+		t.Errorf("the tracker reports %v, the gate decides %+v", tracker.Check(), decision)
 	}
 }
 
@@ -144,8 +144,8 @@ func TestTracker_CumulativeReports(t *testing.T) {
 		reports []report
 		want    guard.Usage
 	}{
-		{"replace what the same evaluation said", []report{{"a", 10, 1}, {"a", 30, 2}}, guard.Usage{InputTokens: 30, OutputTokens: 2}},
-		{"leave what others said", []report{{"a", 10, 1}, {"b", 5, 5}, {"a", 20, 2}}, guard.Usage{InputTokens: 25, OutputTokens: 7}},
+		{"replace the report of the same evaluation", []report{{"a", 10, 1}, {"a", 30, 2}}, guard.Usage{InputTokens: 30, OutputTokens: 2}},
+		{"leave the reports of others", []report{{"a", 10, 1}, {"b", 5, 5}, {"a", 20, 2}}, guard.Usage{InputTokens: 25, OutputTokens: 7}},
 		{"may come twice", []report{{"a", 10, 1}, {"a", 10, 1}}, guard.Usage{InputTokens: 10, OutputTokens: 1}},
 		{"never go down, figure by figure", []report{{"a", 10, 5}, {"a", 3, 7}}, guard.Usage{InputTokens: 10, OutputTokens: 7}},
 		{"count no negative figures", []report{{"a", -10, 5}, {"b", 1, -1}}, guard.Usage{InputTokens: 1, OutputTokens: 5}},
@@ -215,7 +215,7 @@ func TestTracker_ZeroCountsAndLimitsNothing(t *testing.T) {
 	tracker.Record(guard.Usage{InputTokens: 1})
 	tracker.RecordCumulative("a", guard.Usage{InputTokens: 2})
 	if got := tracker.Consumed().InputTokens; got != 3 || tracker.Check() != nil || ctx.Err() != nil || tracker.Remaining() != (gate.Remaining{}) {
-		t.Errorf("it has counted %d tokens and says %v", got, tracker.Check())
+		t.Errorf("it has counted %d tokens and reports %v", got, tracker.Check())
 	}
 }
 

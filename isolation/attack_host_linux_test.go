@@ -32,7 +32,7 @@ import (
 )
 
 // A target is a machine with something to steal and to break, and a CLI in a workspace there. All of it
-// lies in a folder that nobody but its user may enter.
+// is in a folder that only its user may enter.
 type target struct {
 	*claudetest.RealCLI
 	opts    *claude.Options
@@ -267,7 +267,7 @@ func processesWith(path string) []string {
 // isolation is the default one, with its homes among the host's files.
 func (h *target) isolation() *isolation.Isolation { return &isolation.Isolation{TempDir: h.Temp} }
 
-// A record is what a run told.
+// A record is the events of a run.
 type record []event.Event
 
 // run runs the agent to its end.
@@ -320,7 +320,7 @@ func (r record) done(t testing.TB) event.Done {
 	return all[0]
 }
 
-// text is everything that was told, for a search.
+// text is the text of all events, for a search.
 func (r record) text(t testing.TB) string {
 	t.Helper()
 	var b strings.Builder

@@ -17,8 +17,8 @@ import (
 	"github.com/drover-agents/drover/launch"
 )
 
-// holdVariable makes this test program one that holds a cell in the folder that it names, says what the
-// cell's home is, and waits.
+// holdVariable makes this test program one that holds a cell in the folder that it names, prints the
+// cell's home, and waits.
 const holdVariable = "ISOLATION_TEST_HOLD"
 
 func init() {

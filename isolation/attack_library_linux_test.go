@@ -58,7 +58,7 @@ func TestCLI_LoadsNoLibraryThatACommandCanExchange(t *testing.T) {
 	)
 	done := h.run(t, h.isolation(), nil).done(t)
 	if _, err := os.Stat(filepath.Join(h.Work, "waits")); err != nil {
-		t.Errorf("nobody waited for libraries: %v", err)
+		t.Errorf("no process waited for libraries: %v", err)
 	}
 	if requests := model.Requests(); len(requests) == 0 || !strings.Contains(string(requests[len(requests)-1].Body), onePixel) {
 		t.Errorf("the image was not read: %+v", done)

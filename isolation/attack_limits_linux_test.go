@@ -25,7 +25,7 @@ func TestLimits_AgentDoesNotExhaustTheMachine(t *testing.T) {
 	attempts := []attempt{
 		bash("many processes", attacker("fork", "300"), `started \d\d?, then .*temporarily unavailable`),
 		bash("a large file", "head -c 20000000 /dev/zero > large; ls -l large", `(?i)file (size limit exceeded|too large)`),
-		bash("a large temporary file", "said=$(for n in 1 2 3 4 5 6; do head -c 4000000 /dev/zero > /tmp/large$n; done 2>&1); rm /tmp/large*; echo $said", `No space left`),
+		bash("a large temporary file", "errors=$(for n in 1 2 3 4 5 6; do head -c 4000000 /dev/zero > /tmp/large$n; done 2>&1); rm /tmp/large*; echo $errors", `No space left`),
 		bash("shared memory", "for n in $(seq 40); do head -c 4000000 /dev/zero > /dev/shm/large$n || break; done; rm /dev/shm/large*", `No space left`),
 		bash("still there", "echo still there", `still there`),
 	}
@@ -38,7 +38,7 @@ func TestLimits_AgentDoesNotExhaustTheMachine(t *testing.T) {
 	}
 }
 
-// What the kernel does not limit ends the run: it is told, and the rest of the disk is safe.
+// What the kernel does not limit ends the run: the breach is reported, and the rest of the disk is safe.
 func TestLimits_RunAboveItsLimitsIsEnded(t *testing.T) {
 	h := newTarget(t)
 	added := filepath.Join(h.Root, "second") // both count, and together
@@ -68,7 +68,7 @@ func (h *target) checkBreach(t *testing.T, got record, limit int64) {
 	}
 	failed := slices.ContainsFunc(payloads[event.Error](got), func(e event.Error) bool { return e.Code == "CELL_LIMIT" && !e.Recoverable })
 	if done := got.done(t); done.Status != event.DoneError || !failed {
-		t.Errorf("done is %+v, and CELL_LIMIT told: %v", done, failed)
+		t.Errorf("done is %+v, and CELL_LIMIT reported: %v", done, failed)
 	}
 }
 
@@ -115,7 +115,7 @@ func TestAttack_CellOutOfProcessesAffectsNoOther(t *testing.T) {
 	h.check(t, many, model, greedy)
 }
 
-// awaitFile waits for somebody to make a file.
+// awaitFile waits until a file exists.
 func awaitFile(t testing.TB, path string) {
 	t.Helper()
 	for end := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {
@@ -123,7 +123,7 @@ func awaitFile(t testing.TB, path string) {
 			return
 		}
 		if time.Now().After(end) {
-			t.Fatal(fmt.Sprint("nobody has made ", path))
+			t.Fatal(fmt.Sprint("no process has made ", path))
 		}
 	}
 }

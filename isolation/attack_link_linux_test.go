@@ -106,9 +106,9 @@ func TestCLI_InTheProjectCannotBeReplaced(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	said, err := io.ReadAll(p.Stdout())
-	if err != nil || string(said) != "done\n" {
-		t.Errorf("the agent says %q (%v), want that it could change nothing but what is beside", said, err)
+	output, err := io.ReadAll(p.Stdout())
+	if err != nil || string(output) != "done\n" {
+		t.Errorf("the agent printed %q (%v), want that it could change nothing but what is beside", output, err)
 	}
 	if now, err := os.ReadFile(program); err != nil || string(now) != attempts {
 		t.Errorf("the CLI has become %q (%v)", now, err)

@@ -57,10 +57,10 @@ var attacks = map[string]func(args []string){
 	"pause":    func([]string) { time.Sleep(500 * time.Millisecond) },
 	"blink":    func([]string) { time.Sleep(10 * time.Millisecond) },
 	"reach":    func([]string) { reachAttacks() },
-	"message":  func(args []string) { say(messageAttack(args[0])) },
+	"message":  func(args []string) { printResult(messageAttack(args[0])) },
 }
 
-func say(err error) {
+func printResult(err error) {
 	if err == nil {
 		fmt.Println("OPEN")
 		return
@@ -90,14 +90,14 @@ func messageAttack(text string) error {
 func pairs(args []string, try func(a, b string) error) {
 	for ; len(args) > 1; args = args[2:] {
 		fmt.Print(args[0], " ", args[1], ": ")
-		say(try(args[0], args[1]))
+		printResult(try(args[0], args[1]))
 	}
 }
 
 // networks are those of servers that are named for what is special about them.
 var networks = map[string]string{"path": "unix", "abstract": "unix"}
 
-// dialAttack sends something to a server of the host. UDP alone would not tell that nobody listens.
+// dialAttack sends something to a server of the host. UDP alone would not show that no server listens.
 func dialAttack(network, address string) error {
 	c, err := net.DialTimeout(cmp.Or(networks[network], network), address, 2*time.Second)
 	if err != nil {
@@ -116,7 +116,7 @@ func dialAttack(network, address string) error {
 func proxyAttacks(args []string) {
 	for _, address := range args[1:] {
 		fmt.Print(address, ": ")
-		say(proxyAttack(args[0], address))
+		printResult(proxyAttack(args[0], address))
 	}
 }
 
@@ -188,7 +188,7 @@ func callAttacks() {
 			err = errno
 		}
 		fmt.Print(name, ": ")
-		say(err)
+		printResult(err)
 	}
 }
 
@@ -203,12 +203,12 @@ func reachAttacks() {
 		for _, path := range []string{"mem", "task/" + strconv.Itoa(pid) + "/mem", "fd/1", "oom_score_adj", "comm"} {
 			_, err := os.OpenFile(fmt.Sprintf("/proc/%d/%s", pid, path), os.O_WRONLY, 0)
 			fmt.Print(path, ": ")
-			say(err)
+			printResult(err)
 		}
 		for _, path := range []string{"maps", "environ", "fd", "ns/pid", "cwd/."} {
 			_, err := os.Open(fmt.Sprintf("/proc/%d/%s", pid, path))
 			fmt.Print(path, ": ")
-			say(err)
+			printResult(err)
 		}
 		pidfd, _ := unix.PidfdOpen(pid, 0)
 		for name, call := range map[string][4]uintptr{
@@ -218,9 +218,9 @@ func reachAttacks() {
 			_, _, errno := syscall.Syscall6(call[0], call[1], call[2], call[3], 0, 0, 0)
 			fmt.Print(name, ": ")
 			if errno != 0 {
-				say(errno)
+				printResult(errno)
 			} else {
-				say(nil)
+				printResult(nil)
 			}
 		}
 	}
@@ -243,7 +243,7 @@ func killAttack(args []string) {
 }
 
 // searchAttack looks for texts, given in hexadecimal so that looking does not spread them, in all files
-// of folders and in what /proc tells of every process.
+// of folders and in what /proc shows of every process.
 func searchAttack(args []string) {
 	var texts [][]byte
 	for _, text := range strings.Split(args[0], ",") {
@@ -280,7 +280,7 @@ func searchAttack(args []string) {
 	fmt.Println("looked into files:", looked)
 }
 
-// forkAttack starts up to so many processes at once, and says how many it got; some of those it then
+// forkAttack starts up to so many processes at once, and prints how many it got; some of those it then
 // ends, since a CLI that cannot have a thread gives up. With a second argument it makes that file and
 // holds on to the rest until the file is gone, for at most 20 seconds.
 func forkAttack(args []string) {

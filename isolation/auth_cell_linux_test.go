@@ -97,7 +97,7 @@ func TestAuth_CredentialsStayOutsideTheCell(t *testing.T) {
 			}
 			for line := range strings.Lines(string(inside)) {
 				if strings.Contains(line, secret) || strings.Contains(line, "apiKeyHelper") {
-					t.Errorf("in the cell stands %q", line)
+					t.Errorf("the cell contains %q", line)
 				}
 			}
 		})

@@ -36,7 +36,7 @@ func requireCell(t testing.TB) {
 	}
 }
 
-// keyed is an isolation that is paid for with a key that nobody accepts.
+// keyed is an isolation that is paid for with a key that no server accepts.
 func keyed(temp string) *isolation.Isolation {
 	return &isolation.Isolation{APIKey: "fake-key", TempDir: temp, Host: isolation.Host{Environ: func() []string { return nil }}}
 }
@@ -54,10 +54,10 @@ func runIn(ctx context.Context, i *isolation.Isolation, dir, program string, arg
 		return err
 	}
 	_, _ = io.Copy(io.Discard, p.Stdout())
-	said, _ := io.ReadAll(p.Stderr())
+	output, _ := io.ReadAll(p.Stderr())
 	if status := p.Wait(); status.Code != 0 {
 		_ = cell.Close()
-		return fmt.Errorf("exit %d: %s", status.Code, said)
+		return fmt.Errorf("exit %d: %s", status.Code, output)
 	}
 	return cell.Close()
 }
@@ -82,7 +82,7 @@ func fill(t testing.TB, dir string, files, perFolder int) string {
 	return dir
 }
 
-// cpuTime is what this process and its ended children have computed. It says more than the clock where
+// cpuTime is what this process and its ended children have computed. It is more exact than the clock where
 // others work on the same machine.
 func cpuTime(t testing.TB) time.Duration {
 	t.Helper()

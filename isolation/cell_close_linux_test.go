@@ -136,10 +136,10 @@ func TestCell_SeveralStartsHaveTheSameProtection(t *testing.T) {
 	dir := t.TempDir()
 	var protections []string
 	for range 2 {
-		var heard told
+		var events eventLog
 		o := programIn(dir)
 		i := &isolation.Isolation{APIKey: "key", TempDir: t.TempDir(), Host: hostWith()}
-		cell, err := i.Open(t.Context(), o, isolation.OpenOptions{Emit: heard.emit})
+		cell, err := i.Open(t.Context(), o, isolation.OpenOptions{Emit: events.emit})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -149,14 +149,14 @@ func TestCell_SeveralStartsHaveTheSameProtection(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		protections = append(protections, fmt.Sprint(oneProtection(t, &heard, isolation.LevelCell)))
+		protections = append(protections, fmt.Sprint(oneProtection(t, &events, isolation.LevelCell)))
 	}
 	if protections[0] != protections[1] {
 		t.Errorf("the first cell has\n%s\nand the second\n%s", protections[0], protections[1])
 	}
 }
 
-// Who is told of a start may close the cell at once.
+// The handler that is notified of a start may close the cell at once.
 func TestCell_CanBeClosedInStarted(t *testing.T) {
 	needCell(t)
 	temp := t.TempDir()

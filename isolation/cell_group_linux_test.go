@@ -59,7 +59,7 @@ func TestCell_EachHasAControlGroup(t *testing.T) {
 	}
 }
 
-// A CLI that the kernel ends because of its memory is told of like any other that goes beyond a limit.
+// A CLI that the kernel ends because of its memory is reported like any other that goes beyond a limit.
 func TestCell_OutOfMemoryIsReported(t *testing.T) {
 	requireCell(t)
 	group, err := cgroup.New("try", cgroup.Limits{Memory: 1 << 30, Processes: 100})
@@ -72,10 +72,10 @@ func TestCell_OutOfMemoryIsReported(t *testing.T) {
 	i := keyed(t.TempDir())
 	i.Limits.Memory = 64 << 20
 	o := programIn(t.TempDir())
-	var told atomic.Int64
+	var breaches atomic.Int64
 	cell, err := i.Open(t.Context(), o, isolation.OpenOptions{Emit: func(p event.Payload) {
 		if b, ok := p.(isolation.Breach); ok && b.What == "memory" && b.Limit == i.Limits.Memory {
-			told.Add(1)
+			breaches.Add(1)
 		}
 	}})
 	if err != nil {
@@ -89,7 +89,7 @@ func TestCell_OutOfMemoryIsReported(t *testing.T) {
 		t.Fatal(err)
 	}
 	status := p.Wait()
-	if breach, ok := errors.AsType[*isolation.BreachError](cell.Stopped()); !ok || breach.What != "memory" || told.Load() != 1 {
-		t.Errorf("after %+v the run was stopped by %v, told %d times; want a breach of memory, once", status, cell.Stopped(), told.Load())
+	if breach, ok := errors.AsType[*isolation.BreachError](cell.Stopped()); !ok || breach.What != "memory" || breaches.Load() != 1 {
+		t.Errorf("after %+v the run was stopped by %v, reported %d times; want a breach of memory, once", status, cell.Stopped(), breaches.Load())
 	}
 }

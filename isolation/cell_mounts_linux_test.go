@@ -47,9 +47,9 @@ func TestMounts_ReadablePathInTheWorkspaceIsReadOnly(t *testing.T) {
 	plant(t, f.at("work/vendor/code"), "kept in vendor")
 	i := f.isolation()
 	i.Sandbox = &isolation.Sandbox{ReadablePaths: []string{"vendor"}}
-	said := inCell(t, i, programIn(f.work), "cat vendor/code; echo made > vendor/made; echo made > made")
-	if !strings.Contains(said, "kept in vendor") || !strings.Contains(said, "Read-only file system") {
-		t.Errorf("got %q, want a folder that can be read only", said)
+	output := inCell(t, i, programIn(f.work), "cat vendor/code; echo made > vendor/made; echo made > made")
+	if !strings.Contains(output, "kept in vendor") || !strings.Contains(output, "Read-only file system") {
+		t.Errorf("got %q, want a folder that can be read only", output)
 	}
 	if _, err := os.Stat(f.at("work/made")); err != nil {
 		t.Errorf("beside it: %v", err)
@@ -67,15 +67,15 @@ func TestMounts_PathsThatExposeTooMuchAreRefused(t *testing.T) {
 	for name, broken := range map[string]struct {
 		i    isolation.Isolation
 		o    claude.Options
-		says string
+		text string
 	}{
-		"a folder as a socket":           {i: isolation.Isolation{Network: &isolation.NetworkPolicy{UnixSockets: []string{f.at("data")}}}, says: "is not a socket"},
-		"the host's /tmp":                {i: isolation.Isolation{Sandbox: &isolation.Sandbox{ReadablePaths: []string{"/tmp"}}}, says: "too much"},
-		"the homes of other runs":        {i: isolation.Isolation{Sandbox: &isolation.Sandbox{ReadablePaths: []string{f.top}}}, says: "private homes of all runs"},
-		"homes in the workspace":         {i: isolation.Isolation{TempDir: f.work}, says: "private homes of all runs"},
-		"a link, named before its place": {i: isolation.Isolation{Sandbox: &isolation.Sandbox{WritablePaths: []string{f.at("data/link"), f.at("data")}}}, says: "is a link to"},
-		"a plugin that is not there":     {o: claude.Options{Plugins: []claude.Plugin{{Path: f.at("nothing")}}}, says: "Options.Plugins"},
-		"programs of the system":         {o: claude.Options{AddDirs: []string{"/usr/bin"}}, says: "too much"},
+		"a folder as a socket":           {i: isolation.Isolation{Network: &isolation.NetworkPolicy{UnixSockets: []string{f.at("data")}}}, text: "is not a socket"},
+		"the host's /tmp":                {i: isolation.Isolation{Sandbox: &isolation.Sandbox{ReadablePaths: []string{"/tmp"}}}, text: "too much"},
+		"the homes of other runs":        {i: isolation.Isolation{Sandbox: &isolation.Sandbox{ReadablePaths: []string{f.top}}}, text: "private homes of all runs"},
+		"homes in the workspace":         {i: isolation.Isolation{TempDir: f.work}, text: "private homes of all runs"},
+		"a link, named before its place": {i: isolation.Isolation{Sandbox: &isolation.Sandbox{WritablePaths: []string{f.at("data/link"), f.at("data")}}}, text: "is a link to"},
+		"a plugin that is not there":     {o: claude.Options{Plugins: []claude.Plugin{{Path: f.at("nothing")}}}, text: "Options.Plugins"},
+		"programs of the system":         {o: claude.Options{AddDirs: []string{"/usr/bin"}}, text: "too much"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			broken.i.APIKey, broken.i.Host, broken.o.Dir = "key", hostWith(), f.work
@@ -86,8 +86,8 @@ func TestMounts_PathsThatExposeTooMuchAreRefused(t *testing.T) {
 			if err == nil {
 				t.Fatal("it was opened", cell.Close())
 			}
-			if !strings.Contains(advice.Text(err), broken.says) || !strings.Contains(advice.Text(err), "\n  next: ") {
-				t.Errorf("got %v, want %q and what to do", err, broken.says)
+			if !strings.Contains(advice.Text(err), broken.text) || !strings.Contains(advice.Text(err), "\n  next: ") {
+				t.Errorf("got %v, want %q and what to do", err, broken.text)
 			}
 		})
 	}
@@ -100,31 +100,31 @@ func TestMounts_FilesOfTheOptionsAreInside(t *testing.T) {
 	for _, name := range []string{"settings.json", "prompt", "plugin/plugin.json", "root/.claude/settings.json", "root/other", "tools/server", "tools/data"} {
 		plant(t, f.at(name), "kept in "+name)
 	}
-	var heard told
+	var events eventLog
 	o := &claude.Options{
 		Dir: f.work, SettingsFile: "../settings.json", SystemPrompt: &claude.PromptFile{Path: f.at("prompt")},
 		Plugins: []claude.Plugin{{Path: "../plugin"}}, ProjectConfigRoot: f.at("root"),
 		MCPServers: map[string]claude.MCPServer{"one": claude.MCPStdio{Command: f.at("tools/server"), Args: []string{f.at("tools/data")}}},
 	}
-	cell, err := claudecell.Open(t.Context(), f.isolation(), o, isolation.OpenOptions{Emit: heard.emit})
+	cell, err := claudecell.Open(t.Context(), f.isolation(), o, isolation.OpenOptions{Emit: events.emit})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = cell.Close() }()
-	said := saidIn(t, o, "cd ..; cat settings.json prompt plugin/plugin.json root/.claude/settings.json tools/server root/other tools/data; echo > settings.json")
+	output := outputIn(t, o, "cd ..; cat settings.json prompt plugin/plugin.json root/.claude/settings.json tools/server root/other tools/data; echo > settings.json")
 	for _, want := range []string{"settings.json", "prompt", "plugin/plugin.json", "root/.claude/settings.json", "tools/server"} {
-		if !strings.Contains(said, "kept in "+want) {
-			t.Errorf("%s is not inside: %s", want, said)
+		if !strings.Contains(output, "kept in "+want) {
+			t.Errorf("%s is not inside: %s", want, output)
 		}
 	}
 	for _, not := range []string{"root/other", "tools/data"} {
-		if strings.Contains(said, "kept in "+not) {
-			t.Errorf("%s is inside: %s", not, said)
+		if strings.Contains(output, "kept in "+not) {
+			t.Errorf("%s is inside: %s", not, output)
 		}
 	}
-	protection := oneProtection(t, &heard, isolation.LevelCell)
+	protection := oneProtection(t, &events, isolation.LevelCell)
 	if missing := strings.Join(protection.Missing, "\n"); !strings.Contains(missing, "the MCP server one does not find "+f.at("tools/data")) {
-		t.Errorf("nobody says what the server does not find: %s", missing)
+		t.Errorf("the event does not say what the server does not find: %s", missing)
 	}
 }
 
@@ -133,13 +133,13 @@ func TestProtection_NamesFoldersOfTheOptions(t *testing.T) {
 	needCell(t)
 	f := newFolders(t)
 	plant(t, f.at("more/kept"), "")
-	var heard told
-	cell, err := claudecell.Open(t.Context(), f.isolation(), &claude.Options{Dir: f.work, AddDirs: []string{f.at("more")}}, isolation.OpenOptions{Emit: heard.emit})
+	var events eventLog
+	cell, err := claudecell.Open(t.Context(), f.isolation(), &claude.Options{Dir: f.work, AddDirs: []string{f.at("more")}}, isolation.OpenOptions{Emit: events.emit})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = cell.Close() }()
-	if enforced := strings.Join(oneProtection(t, &heard, isolation.LevelCell).Enforced, "\n"); !strings.Contains(enforced, "and in "+f.at("more")) {
+	if enforced := strings.Join(oneProtection(t, &events, isolation.LevelCell).Enforced, "\n"); !strings.Contains(enforced, "and in "+f.at("more")) {
 		t.Errorf("the folder is not named:\n%s", enforced)
 	}
 }
@@ -150,18 +150,18 @@ func TestProtection_WeakerLevelSaysWhatIsMissing(t *testing.T) {
 	t.Setenv("PATH", f.at("nothing")) // no bubblewrap
 	i := f.isolation()
 	i.Weakest = isolation.LevelHost
-	var heard told
-	cell, err := claudecell.Open(t.Context(), i, &claude.Options{Dir: f.work}, isolation.OpenOptions{Emit: heard.emit})
+	var events eventLog
+	cell, err := claudecell.Open(t.Context(), i, &claude.Options{Dir: f.work}, isolation.OpenOptions{Emit: events.emit})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = cell.Close() }()
-	if missing := strings.Join(oneProtection(t, &heard, cell.Level()).Missing, "\n"); !strings.Contains(missing, "no stronger level: cell: ") || !strings.Contains(missing, "bubblewrap was not found") {
+	if missing := strings.Join(oneProtection(t, &events, cell.Level()).Missing, "\n"); !strings.Contains(missing, "no stronger level: cell: ") || !strings.Contains(missing, "bubblewrap was not found") {
 		t.Errorf("the event does not say why there is no cell:\n%s", missing)
 	}
 }
 
-// The CLI does not say when it cannot write its debug output.
+// The CLI does not report when it cannot write its debug output.
 func TestCLI_DebugFileIsWritten(t *testing.T) {
 	needCell(t)
 	f, cli := newFolders(t), claudetest.CLI(t)
@@ -178,29 +178,29 @@ func TestCLI_DebugFileIsWritten(t *testing.T) {
 		}
 	}
 	if info, err := os.Stat(o.DebugFile); err != nil || info.Size() == 0 {
-		t.Errorf("got %v, %v, want what the CLI says of its work", info, err)
+		t.Errorf("got %v, %v, want the debug output of the CLI", info, err)
 	}
 }
 
-// saidIn is what a command of bash says, started as the options say.
-func saidIn(t *testing.T, o *claude.Options, command string) string {
+// outputIn is the output of a command of bash, started with the options.
+func outputIn(t *testing.T, o *claude.Options, command string) string {
 	t.Helper()
-	return saidBy(t, o, launch.Command{Path: "/bin/bash", Args: []string{"-c", "exec 2>&1; " + command}, Dir: o.Dir, Env: o.Environ()})
+	return outputOf(t, o, launch.Command{Path: "/bin/bash", Args: []string{"-c", "exec 2>&1; " + command}, Dir: o.Dir, Env: o.Environ()})
 }
 
-func saidBy(t *testing.T, o *claude.Options, cmd launch.Command) string {
+func outputOf(t *testing.T, o *claude.Options, cmd launch.Command) string {
 	t.Helper()
 	p, err := o.Spawner.Spawn(t.Context(), cmd)
 	if err != nil {
 		t.Fatal(err)
 	}
 	_ = p.Stdin().Close()
-	said, err := io.ReadAll(p.Stdout())
+	output, err := io.ReadAll(p.Stdout())
 	if err != nil {
 		t.Fatal(err)
 	}
 	p.Wait()
-	return string(said)
+	return string(output)
 }
 
 // A CLI that is a script is found by its interpreter, whatever arguments that has, with what is beside it.
@@ -218,9 +218,9 @@ func TestMounts_ScriptIsInsideWithItsFolder(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = cell.Close() }()
-	said := saidBy(t, o, launch.Command{Path: "/bin/bash", Args: []string{"--norc", f.at("cli/cli.js"), "--print"}, Dir: o.Dir, Env: o.Environ()})
-	if said != "kept beside the script" {
-		t.Errorf("got %q", said)
+	output := outputOf(t, o, launch.Command{Path: "/bin/bash", Args: []string{"--norc", f.at("cli/cli.js"), "--print"}, Dir: o.Dir, Env: o.Environ()})
+	if output != "kept beside the script" {
+		t.Errorf("got %q", output)
 	}
 }
 
@@ -259,9 +259,9 @@ func TestMounts_WorkspaceMayBeAnywhere(t *testing.T) {
 		defer func() { _ = os.RemoveAll(top) }()
 		f := folders{top, filepath.Join(top, "work")}
 		plant(t, f.at("work/kept"), "kept")
-		said := inCell(t, f.isolation(), programIn(f.work), `pwd -P; cat kept; echo made > made; touch "$HOME/made" "$TMPDIR/made" && echo all`)
-		if want := f.work + "\nkeptall\n"; said != want {
-			t.Errorf("in %s: got %q, want %q", parent, said, want)
+		output := inCell(t, f.isolation(), programIn(f.work), `pwd -P; cat kept; echo made > made; touch "$HOME/made" "$TMPDIR/made" && echo all`)
+		if want := f.work + "\nkeptall\n"; output != want {
+			t.Errorf("in %s: got %q, want %q", parent, output, want)
 		}
 	}
 }
@@ -271,9 +271,9 @@ func TestMounts_TempFolderWithoutALimit(t *testing.T) {
 	f := newFolders(t)
 	i := f.isolation()
 	i.Limits.TempBytes = -1
-	said := inCell(t, i, programIn(f.work), "stat -f -c '%b %S' /tmp; echo made > /tmp/made && cat /tmp/made")
-	if strings.HasPrefix(said, "262144 4096\n") || !strings.HasSuffix(said, "made\n") {
-		t.Errorf("got %q, want more than the default of 1 GiB", said)
+	output := inCell(t, i, programIn(f.work), "stat -f -c '%b %S' /tmp; echo made > /tmp/made && cat /tmp/made")
+	if strings.HasPrefix(output, "262144 4096\n") || !strings.HasSuffix(output, "made\n") {
+		t.Errorf("got %q, want more than the default of 1 GiB", output)
 	}
 }
 

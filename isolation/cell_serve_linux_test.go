@@ -69,15 +69,15 @@ func TestServe_OnlyTheProgramReachesHandlers(t *testing.T) {
 				urls = append(urls, at)
 			}
 			for n, want := range []string{"hooks got /a/b", "tools got /a/b"} {
-				if said := bashSays(t, cell, request(t, urls[n], "/a/b")); !strings.Contains(said, want) {
-					t.Errorf("inside, the handler says %q, want %q", said, want)
+				if output := bashOutput(t, cell, request(t, urls[n], "/a/b")); !strings.Contains(output, want) {
+					t.Errorf("inside, the handler answered %q, want %q", output, want)
 				}
 			}
 			asked.Store(0)
 			secret := urls[0][strings.LastIndex(urls[0], "/"):]
 			base := strings.TrimSuffix(urls[0], secret)
-			if said := bashSays(t, cell, request(t, base, "/a/b")); !strings.Contains(said, "404") {
-				t.Errorf("without the secret, inside: %q", said)
+			if output := bashOutput(t, cell, request(t, base, "/a/b")); !strings.Contains(output, "404") {
+				t.Errorf("without the secret, inside: %q", output)
 			}
 			answer, err := http.Get(base + "/a/b") // from outside
 			switch {
@@ -88,8 +88,8 @@ func TestServe_OnlyTheProgramReachesHandlers(t *testing.T) {
 			}
 			if level == isolation.LevelCell {
 				other := openAt(t, level)
-				if said := bashSays(t, other, request(t, urls[0], "/a/b")); strings.Contains(said, "HTTP/") {
-					t.Errorf("another cell gets %q", said)
+				if output := bashOutput(t, other, request(t, urls[0], "/a/b")); strings.Contains(output, "HTTP/") {
+					t.Errorf("another cell gets %q", output)
 				}
 			}
 			if n := asked.Load(); n > 0 {
@@ -166,7 +166,7 @@ func TestServe_TooManyHandlersAreRefused(t *testing.T) {
 	if !strings.Contains(advice.Text(err), "\n  next: ") {
 		t.Errorf("got %v, want what to do", err)
 	}
-	if said := bashSays(t, cell, "echo started"); !strings.Contains(said, "started") {
-		t.Errorf("with as many as there may be, the program says %q", said)
+	if output := bashOutput(t, cell, "echo started"); !strings.Contains(output, "started") {
+		t.Errorf("with as many as there may be, the program printed %q", output)
 	}
 }

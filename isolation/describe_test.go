@@ -47,9 +47,9 @@ func TestProtection_DescribesEachLevel(t *testing.T) {
 
 func TestProtection_StatesTheMemoryLimit(t *testing.T) {
 	for group, want := range map[bool]string{true: "kept by the kernel", false: "watched"} {
-		said := facts{isolation: &Isolation{}, group: group}.describe()
-		if !slices.ContainsFunc(said.Enforced, func(s string) bool { return strings.HasPrefix(s, "memory: ") && strings.Contains(s, want) }) {
-			t.Errorf("control group %v: enforced %q, want memory %s", group, said.Enforced, want)
+		described := facts{isolation: &Isolation{}, group: group}.describe()
+		if !slices.ContainsFunc(described.Enforced, func(s string) bool { return strings.HasPrefix(s, "memory: ") && strings.Contains(s, want) }) {
+			t.Errorf("control group %v: enforced %q, want memory %s", group, described.Enforced, want)
 		}
 	}
 }

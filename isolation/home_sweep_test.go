@@ -19,7 +19,7 @@ import (
 	"github.com/drover-agents/drover/internal/testkit"
 )
 
-// homeVariable makes this test program one that makes a home in the folder that it names, says where,
+// homeVariable makes this test program one that makes a home in the folder that it names, prints its path,
 // and waits until it is killed or its input ends.
 const homeVariable = "ISOLATION_TEST_HOME"
 
@@ -48,7 +48,7 @@ func startProgram(t *testing.T, parent string) *program {
 	t.Helper()
 	home, kill := testkit.StartProgram(t, homeVariable+"="+parent)
 	if _, err := os.Stat(home); err != nil {
-		t.Fatalf("the other program says %q: %v", home, err)
+		t.Fatalf("the other program printed %q: %v", home, err)
 	}
 	return &program{home: home, kill: kill}
 }

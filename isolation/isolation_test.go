@@ -38,12 +38,12 @@ func TestIsolation_PrintsWithoutItsSecrets(t *testing.T) {
 	}
 }
 
-func checkAuthError(t *testing.T, err error, says ...string) {
+func checkAuthError(t *testing.T, err error, texts ...string) {
 	t.Helper()
 	if _, ok := errors.AsType[*isolation.AuthError](err); !ok {
 		t.Fatalf("got %v, want an AuthError", err)
 	}
-	for _, text := range append(says, "\n  next: ") {
+	for _, text := range append(texts, "\n  next: ") {
 		if !strings.Contains(advice.Text(err), text) {
 			t.Errorf("got %v, want %q in it", err, text)
 		}

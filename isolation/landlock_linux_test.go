@@ -68,7 +68,7 @@ func TestLandlockCLI_StaysInside(t *testing.T) {
 	write := script.Input{"file_path": filepath.Join(outside, "written"), "content": "x"}
 	i := onlyLandlock()
 	i.Network = isolation.WithDomains("example.org")
-	heard := playIn(t, cli, i, []try{
+	events := playIn(t, cli, i, []try{
 		{"inside", "Bash", command("echo in > inside && cat inside && mktemp && git init -q repo && git -C repo status && echo x > /dev/null"), "drover-home-", "", false},
 		{"canary", "Bash", command("cat " + canary + "; true"), "Permission denied", "THE CANARY", false},
 		{"list", "Bash", command("ls " + filepath.Dir(canary) + "; true"), "Permission denied", "file\n", false},
@@ -93,19 +93,19 @@ func TestLandlockCLI_StaysInside(t *testing.T) {
 			t.Errorf("%s was written outside", name)
 		}
 	}
-	protection := oneProtection(t, heard, landlock)
-	said := strings.Join(protection.Missing, "\n")
+	protection := oneProtection(t, events, landlock)
+	text := strings.Join(protection.Missing, "\n")
 	for _, want := range []string{"can outlive the run", "command lines", "that the kernel picks"} {
-		if !strings.Contains(said, want) {
-			t.Errorf("missing: %q, want %q in it", said, want)
+		if !strings.Contains(text, want) {
+			t.Errorf("missing: %q, want %q in it", text, want)
 		}
 	}
 	for _, not := range []string{"UDP", "Multipath"} { // the filter closes them
-		if strings.Contains(said, not) {
-			t.Errorf("missing: %q, want nothing of %s", said, not)
+		if strings.Contains(text, not) {
+			t.Errorf("missing: %q, want nothing of %s", text, not)
 		}
 	}
-	denied := of[proxy.Connection](heard)
+	denied := of[proxy.Connection](events)
 	if len(denied) != 1 || denied[0].Verdict != proxy.Denied || denied[0].Host != "denied.example" {
 		t.Errorf("connections: %+v, want the one that was denied", denied)
 	}
@@ -128,7 +128,7 @@ func TestLandlockCLI_GetsTheAllowedNetwork(t *testing.T) {
 	i := onlyLandlock()
 	i.Network = &isolation.NetworkPolicy{AllowLocalBinding: true, AllowLocalhost: true, HTTPProxyPort: own.port}
 	i.Sandbox = &isolation.Sandbox{WritablePaths: []string{"../out"}, ReadablePaths: []string{data}}
-	heard := playIn(t, cli, i, []try{
+	events := playIn(t, cli, i, []try{
 		{"bind", "Bash", command(perl(`bind(S,sockaddr_in(0,INADDR_ANY)) or die "bind: $!"; print "bound"`)), "bound", "", false},
 		{"port", "Bash", command(perl(`bind(S,sockaddr_in(` + freePort(t) + `,INADDR_ANY)) or die "bind: $!"; print "bound"`)), "bound", "", false},
 		{"readable", "Bash", command("cat " + data + "/file; touch " + data + "/x && echo made; true"), "READABLE", "made", false},
@@ -139,8 +139,8 @@ func TestLandlockCLI_GetsTheAllowedNetwork(t *testing.T) {
 	if got := own.requests.Load(); got != 1 {
 		t.Errorf("the proxy of the caller's got %d connections, want 1", got)
 	}
-	if said := strings.Join(oneProtection(t, heard, landlock).Enforced, "\n"); !strings.Contains(said, fmt.Sprintf("HTTP at port %d", own.port)) {
-		t.Errorf("enforced: %q, want the proxy of the caller's", said)
+	if text := strings.Join(oneProtection(t, events, landlock).Enforced, "\n"); !strings.Contains(text, fmt.Sprintf("HTTP at port %d", own.port)) {
+		t.Errorf("enforced: %q, want the proxy of the caller's", text)
 	}
 }
 
@@ -152,8 +152,8 @@ func TestLandlockCLI_IsEndedAtItsLimits(t *testing.T) {
 	opts.SettingSources, opts.PermissionMode = nil, claude.ModeBypassPermissions
 	i := onlyLandlock()
 	i.TempDir, i.Limits = cli.Root, isolation.Limits{WorkspaceBytes: 32 << 20}
-	var heard told
-	c, err := claudecell.Open(t.Context(), i, opts, isolation.OpenOptions{Emit: heard.emit})
+	var events eventLog
+	c, err := claudecell.Open(t.Context(), i, opts, isolation.OpenOptions{Emit: events.emit})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -168,8 +168,8 @@ func TestLandlockCLI_IsEndedAtItsLimits(t *testing.T) {
 	if err := c.Close(); err != nil {
 		t.Error(err)
 	}
-	if got := of[isolation.Breach](&heard); len(got) != 1 || got[0].Limit != 32<<20 {
-		t.Errorf("told of breaches: %+v, want one", got)
+	if got := of[isolation.Breach](&events); len(got) != 1 || got[0].Limit != 32<<20 {
+		t.Errorf("reported breaches: %+v, want one", got)
 	}
 }
 

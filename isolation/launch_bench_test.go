@@ -167,7 +167,7 @@ func (l *launches) add(one timedRun) {
 
 func report(b *testing.B, bare, cell launches) {
 	b.Helper()
-	b.ReportMetric(0, "ns/op") // the sum of both says nothing
+	b.ReportMetric(0, "ns/op") // the sum of both has no meaning
 	for name, pair := range map[string][2][]time.Duration{
 		"first": {bare.first, cell.first}, "end": {bare.end, cell.end}, "cpu": {bare.cpu, cell.cpu},
 	} {

@@ -33,7 +33,7 @@ func TestLevelHost_HomeAndEnvironmentStayPrivate(t *testing.T) {
 	plant(t, canary, "NO ISOLATION HERE")
 	i := isolation.Development()
 	i.HomePrefix = "mine-"
-	heard := playIn(t, cli, i, []try{
+	events := playIn(t, cli, i, []try{
 		{"home", "Bash", command("echo $HOME $CLAUDE_CONFIG_DIR $TMPDIR"), "/mine-", cli.Home, false},
 		{"environ", "Bash", command("env"), "HOME=", "planted-password", false},
 		{"harmless", "Bash", command("env"), "HARMLESS_THEME=yes", "", false},
@@ -44,9 +44,9 @@ func TestLevelHost_HomeAndEnvironmentStayPrivate(t *testing.T) {
 		around := append(o.Environ(), "DB_PASSWORD=planted-password", "HARMLESS_THEME=yes")
 		i.Host.Environ = func() []string { return around }
 	})
-	protection := oneProtection(t, heard, host)
-	if said := strings.Join(protection.Missing, "\n"); !strings.Contains(said, "NO ISOLATION: ") {
-		t.Errorf("missing: %q, want a loud statement that there is no isolation", said)
+	protection := oneProtection(t, events, host)
+	if missing := strings.Join(protection.Missing, "\n"); !strings.Contains(missing, "NO ISOLATION: ") {
+		t.Errorf("missing: %q, want a loud statement that there is no isolation", missing)
 	}
 	if !slices.Contains(protection.LeftOut, "DB_PASSWORD") {
 		t.Errorf("left out: %v, want DB_PASSWORD among it", protection.LeftOut)
@@ -56,7 +56,7 @@ func TestLevelHost_HomeAndEnvironmentStayPrivate(t *testing.T) {
 // fakeBedrock answers nothing; it is there to be found.
 type fakeBedrock struct{}
 
-func (fakeBedrock) RoundTrip(*http.Request) (*http.Response, error) { return nil, errors.New("nobody") }
+func (fakeBedrock) RoundTrip(*http.Request) (*http.Response, error) { return nil, errors.New("absent") }
 func (fakeBedrock) Name() string                                    { return "bedrock" }
 func (fakeBedrock) Wire() *gateway.Wire                             { return gateway.WireBedrock }
 

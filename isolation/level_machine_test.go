@@ -18,7 +18,7 @@ import (
 	"github.com/drover-agents/drover/isolation/internal/jail"
 )
 
-// A fake machine: what is not said is there.
+// A fake machine: it has all that goos allows, unless change removes it.
 func aMachine(goos string, change func(*machine)) machine {
 	m := machine{
 		goos: goos, landlock: 7, cell: func(context.Context) error { return nil },
@@ -70,7 +70,7 @@ var machines = []struct {
 	{"windows", aMachine("windows", nil), LevelHost},
 }
 
-// By default a run wants a cell. Without one it does not start, and says what is missing and how to
+// By default a run wants a cell. Without one it does not start, and the error says what is missing and how to
 // accept less.
 func TestDecideLevel_NoCellIsRefusedByDefault(t *testing.T) {
 	for _, m := range machines {

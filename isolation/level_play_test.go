@@ -23,20 +23,20 @@ import (
 	"github.com/drover-agents/drover/isolation"
 )
 
-// told collects what a cell tells.
-type told struct {
+// eventLog collects the events of a cell.
+type eventLog struct {
 	mu  sync.Mutex
 	all []event.Payload
 }
 
-func (l *told) emit(p event.Payload) {
+func (l *eventLog) emit(p event.Payload) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.all = append(l.all, p)
 }
 
 // of are the events of one kind.
-func of[T event.Payload](l *told) []T {
+func of[T event.Payload](l *eventLog) []T {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var found []T
@@ -51,7 +51,7 @@ func of[T event.Payload](l *told) []T {
 // playIn has the real CLI make all calls in one run under an isolation. It may do everything
 // without a question, except as root, where the CLI refuses that: tools that ask are denied there. The
 // functions change the options before.
-func playIn(t *testing.T, cli *claudetest.RealCLI, i *isolation.Isolation, tries []try, change ...func(*claude.Options)) *told {
+func playIn(t *testing.T, cli *claudetest.RealCLI, i *isolation.Isolation, tries []try, change ...func(*claude.Options)) *eventLog {
 	t.Helper()
 	var calls []script.Block
 	for _, a := range tries {
@@ -69,11 +69,11 @@ func playIn(t *testing.T, cli *claudetest.RealCLI, i *isolation.Isolation, tries
 	for _, change := range change {
 		change(opts)
 	}
-	var heard told
+	var events eventLog
 	if i.TempDir == "" {
 		i.TempDir = shortFolder(t)
 	}
-	c, err := claudecell.Open(t.Context(), i, opts, isolation.OpenOptions{Emit: heard.emit})
+	c, err := claudecell.Open(t.Context(), i, opts, isolation.OpenOptions{Emit: events.emit})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,7 +88,7 @@ func playIn(t *testing.T, cli *claudetest.RealCLI, i *isolation.Isolation, tries
 		}
 	}
 	checkTries(t, model, tries)
-	return &heard
+	return &events
 }
 
 func checkTries(t *testing.T, model *claudetest.Model, tries []try) {
@@ -103,7 +103,7 @@ func checkTries(t *testing.T, model *claudetest.Model, tries []try) {
 
 func command(line string) script.Input { return script.Input{"command": line} }
 
-// tcpServer is a server on the host's loopback that nobody inside may reach. It fails the test if somebody
+// tcpServer is a server on the host's loopback that no process inside may reach. It fails the test if one
 // does.
 func tcpServer(t *testing.T) (port string) {
 	t.Helper()
@@ -119,7 +119,7 @@ func tcpServer(t *testing.T) (port string) {
 			if err != nil {
 				return
 			}
-			t.Errorf("somebody reached the server of the test: %v", conn.RemoteAddr())
+			t.Errorf("a process reached the server of the test: %v", conn.RemoteAddr())
 			_ = conn.Close()
 		}
 	}()
@@ -132,9 +132,9 @@ func tcpServer(t *testing.T) (port string) {
 }
 
 // oneProtection returns the one Protection event.
-func oneProtection(t *testing.T, heard *told, level isolation.Level) isolation.Protection {
+func oneProtection(t *testing.T, events *eventLog, level isolation.Level) isolation.Protection {
 	t.Helper()
-	all := of[isolation.Protection](heard)
+	all := of[isolation.Protection](events)
 	if len(all) != 1 || all[0].Level != level {
 		t.Fatalf("got the protections %+v, want one of level %s", all, level)
 	}
@@ -175,7 +175,7 @@ func ownProxy(t *testing.T) *callersProxy {
 	return &p
 }
 
-// freePort is a TCP port that nobody uses.
+// freePort is a TCP port that no process uses.
 func freePort(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -45,7 +45,7 @@ func TestCLISandbox_RestrictsCommands(t *testing.T) {
 	i.TempDir, i.Sandbox = longestFolder(t), &isolation.Sandbox{ReadablePaths: []string{"vendor"}}
 	port := tcpServer(t)
 	reach := "curl -sS -m 5 --noproxy '*' http://127.0.0.1:" + port + " || echo unreached"
-	heard := playIn(t, cli, i, []try{
+	events := playIn(t, cli, i, []try{
 		{"inside", "Bash", command("touch inside && echo made"), "made", "", false},
 		{"read-only", "Bash", command("touch vendor/bash && echo made; true"), "cannot touch", "made", false},
 		{"outside", "Bash", command("touch " + outside + "/bash && echo made; true"), "cannot touch", "made", false},
@@ -60,8 +60,8 @@ func TestCLISandbox_RestrictsCommands(t *testing.T) {
 			t.Errorf("%s was written", name)
 		}
 	}
-	if said := strings.Join(oneProtection(t, heard, sandbox).Missing, "\n"); !strings.Contains(said, "MCP servers are not isolated") {
-		t.Errorf("missing: %q, want what the CLI's sandbox does not hold", said)
+	if text := strings.Join(oneProtection(t, events, sandbox).Missing, "\n"); !strings.Contains(text, "MCP servers are not isolated") {
+		t.Errorf("missing: %q, want what the CLI's sandbox does not hold", text)
 	}
 }
 
@@ -120,17 +120,17 @@ func TestCLISandbox_NoCommandRunsWithoutIt(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	said := ""
+	text := ""
 	for m, err := range claude.Query(t.Context(), "go", opts) {
 		if err != nil {
-			said += err.Error()
+			text += err.Error()
 		}
 		if result, ok := m.(*claude.ResultMessage); ok {
-			said += strings.Join(append(result.Errors, result.Result), "\n")
+			text += strings.Join(append(result.Errors, result.Result), "\n")
 		}
 	}
-	if !strings.Contains(said, "andbox required but unavailable") {
-		t.Errorf("the CLI said %q, want that its sandbox is missing", said)
+	if !strings.Contains(text, "andbox required but unavailable") {
+		t.Errorf("the CLI reported %q, want that its sandbox is missing", text)
 	}
 	if _, err := os.Stat(filepath.Join(cli.Work, "made")); err == nil || len(model.Requests()) > 0 {
 		t.Errorf("the run went on without a sandbox: %d requests, file %v", len(model.Requests()), err)

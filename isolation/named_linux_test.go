@@ -19,7 +19,7 @@ import (
 	"github.com/drover-agents/drover/launch"
 )
 
-// inCell runs a command of bash in place of the CLI, and returns what it says.
+// inCell runs a command of bash in place of the CLI, and returns its output.
 func inCell(t *testing.T, i *isolation.Isolation, p isolation.Program, command string) string {
 	t.Helper()
 	cell, err := i.Open(t.Context(), p, isolation.OpenOptions{})
@@ -31,7 +31,7 @@ func inCell(t *testing.T, i *isolation.Isolation, p isolation.Program, command s
 			t.Error(err)
 		}
 	}()
-	return bashSays(t, cell, command)
+	return bashOutput(t, cell, command)
 }
 
 // Folders that were named are inside, with the rights that were named, and so is the host's loopback if it
@@ -66,18 +66,18 @@ func TestIsolation_NamedFoldersAreInside(t *testing.T) {
 	program := programIn(at("work"))
 	program.AddDirs = []string{at("more")}
 
-	said := inCell(t, isolated(true), program, `
+	output := inCell(t, isolated(true), program, `
 		for name in socket unnamed; do curl -sS --unix-socket ../$name http://socket/; done
 		for name in work out data more other; do cat ../$name/kept; echo made > ../$name/made; done
 		ask() { exec 3<>/dev/tcp/127.0.0.1/${HTTP_PROXY##*:}; printf 'GET %s/ HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n' $1 >&3; cat <&3; }
 		ask `+server.URL)
 	for _, want := range []string{"kept in work", "kept in out", "kept in data", "kept in more", "served by the host", "served by the socket"} {
-		if !strings.Contains(said, want) {
-			t.Errorf("%q is not inside:\n%s", want, said)
+		if !strings.Contains(output, want) {
+			t.Errorf("%q is not inside:\n%s", want, output)
 		}
 	}
-	if strings.Contains(said, "kept in other") || strings.Contains(said, "served by the unnamed") {
-		t.Errorf("a folder or a socket that nobody named is inside:\n%s", said)
+	if strings.Contains(output, "kept in other") || strings.Contains(output, "served by the unnamed") {
+		t.Errorf("a folder or a socket that the options do not name is inside:\n%s", output)
 	}
 	for name, writable := range map[string]bool{"work": true, "out": true, "data": false, "more": true, "other": false} {
 		if _, err := os.Stat(at(name + "/made")); (err == nil) != writable {
@@ -86,7 +86,7 @@ func TestIsolation_NamedFoldersAreInside(t *testing.T) {
 	}
 	closed := inCell(t, isolated(false), program, `exec 3<>/dev/tcp/127.0.0.1/${HTTP_PROXY##*:}; printf 'GET `+server.URL+`/ HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n' >&3; cat <&3`)
 	if !strings.Contains(closed, "403 Forbidden") || strings.Contains(closed, "served by the host") {
-		t.Errorf("without AllowLocalhost the host's loopback says:\n%s", closed)
+		t.Errorf("without AllowLocalhost the host's loopback answers:\n%s", closed)
 	}
 }
 

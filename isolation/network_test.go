@@ -48,14 +48,14 @@ const (
 func TestNetworkPolicy_UnenforceableIsRefused(t *testing.T) {
 	type policy = isolation.NetworkPolicy
 	tests := []struct {
-		name   string
-		policy *policy
-		level  isolation.Level
-		goos   string
-		field  string // "" means accepted
-		says   string
+		name     string
+		policy   *policy
+		level    isolation.Level
+		goos     string
+		field    string // "" means accepted
+		wantText string
 	}{
-		{"nothing said", nil, host, "linux", "", ""},
+		{"no policy", nil, host, "linux", "", ""},
 		{"domains in a cell", isolation.WithDomains("example.com", "*.example.org", "*", "10.0.0.1", "::1"), cell, "linux", "", ""},
 		{"domains under Landlock", isolation.WithDomains("example.com"), landlock, "linux", "", ""},
 		{"domains in the CLI's sandbox", isolation.WithDomains("example.com"), sandbox, "darwin", "", ""},
@@ -96,13 +96,13 @@ func TestNetworkPolicy_UnenforceableIsRefused(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			checkRefused(t, test.policy.Validate(test.level, test.goos), test.field, test.says)
+			checkRefused(t, test.policy.Validate(test.level, test.goos), test.field, test.wantText)
 		})
 	}
 }
 
-// checkRefused checks that an error names the field, says the text and what to do; or that there is no error.
-func checkRefused(t *testing.T, err error, field, says string) {
+// checkRefused checks that an error names the field, has the text and says what to do; or that there is no error.
+func checkRefused(t *testing.T, err error, field, wantText string) {
 	t.Helper()
 	if field == "" {
 		if err != nil {
@@ -114,8 +114,8 @@ func checkRefused(t *testing.T, err error, field, says string) {
 	if !ok {
 		t.Fatalf("got %v, want a RefusedError", err)
 	}
-	if !strings.HasPrefix(refused.Field, field) || !strings.Contains(advice.Text(err), says) || !strings.Contains(advice.Text(err), "\n  next: ") {
-		t.Errorf("got %v, want it to name %s, to say %q and what to do", err, field, says)
+	if !strings.HasPrefix(refused.Field, field) || !strings.Contains(advice.Text(err), wantText) || !strings.Contains(advice.Text(err), "\n  next: ") {
+		t.Errorf("got %v, want it to name %s, to say %q and what to do", err, field, wantText)
 	}
 }
 

@@ -44,13 +44,13 @@ func TestOpen_ProcessHasItsVariablesAndTheTokenOfItsRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = p.Stdin().Close()
-	said, err := io.ReadAll(p.Stdout())
+	output, err := io.ReadAll(p.Stdout())
 	if err != nil {
 		t.Fatal(err)
 	}
 	p.Wait()
 	vars := map[string]string{}
-	for line := range strings.Lines(string(said)) {
+	for line := range strings.Lines(string(output)) {
 		name, value, _ := strings.Cut(strings.TrimSuffix(line, "\n"), "=")
 		vars[name] = value
 	}
@@ -58,8 +58,8 @@ func TestOpen_ProcessHasItsVariablesAndTheTokenOfItsRun(t *testing.T) {
 		t.Errorf("the process has the home %q and the configuration %q", vars["HOME"], vars["CLAUDE_CONFIG_DIR"])
 	}
 	token := vars["ANTHROPIC_API_KEY"] + vars["ANTHROPIC_AUTH_TOKEN"]
-	if vars["PROJECT"] != "gemini" || token == "" || strings.Contains(string(said), planted) || strings.Contains(string(said), "sk-ant-of-the-host") {
-		t.Fatalf("the process has the variables\n%s", said)
+	if vars["PROJECT"] != "gemini" || token == "" || strings.Contains(string(output), planted) || strings.Contains(string(output), "sk-ant-of-the-host") {
+		t.Fatalf("the process has the variables\n%s", output)
 	}
 	for _, key := range []string{"wrong", token} {
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, vars["ANTHROPIC_BASE_URL"]+"/v1/messages", strings.NewReader(`{"model":"claude-sonnet-4-5","max_tokens":1,"messages":[]}`))

@@ -22,8 +22,8 @@ import (
 type Attempt struct {
 	// Name is what was tried: "read a file of the host".
 	Name string `json:"name"`
-	// Held means that the isolation blocked it.
-	Held bool `json:"held"`
+	// Blocked means that the isolation blocked it.
+	Blocked bool `json:"held"`
 	// Detail is what was seen.
 	Detail string `json:"detail,omitempty"`
 }
@@ -38,7 +38,7 @@ type Report struct {
 func (r Report) Err() error {
 	var open []string
 	for _, a := range r.Attempts {
-		if !a.Held {
+		if !a.Blocked {
 			open = append(open, fmt.Sprintf("%s (%s)", a.Name, a.Detail))
 		}
 	}

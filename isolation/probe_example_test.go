@@ -22,8 +22,8 @@ func ExampleProbe() {
 	}
 	for _, attempt := range report.Attempts {
 		if attempt.Name == "read the key in the environment" {
-			fmt.Println(attempt.Name, "- held:", attempt.Held)
+			fmt.Println(attempt.Name, "- blocked:", attempt.Blocked)
 		}
 	}
-	// Output: read the key in the environment - held: true
+	// Output: read the key in the environment - blocked: true
 }

@@ -64,7 +64,7 @@ func attempt(name string, held bool, detail, otherwise string) Attempt {
 	if !held {
 		detail = otherwise
 	}
-	return Attempt{Name: name, Held: held, Detail: detail}
+	return Attempt{Name: name, Blocked: held, Detail: detail}
 }
 
 // secret looks for the key in what was seen.

@@ -66,7 +66,7 @@ func TestProbe_ReportsMissingIsolation(t *testing.T) {
 	}
 	held := map[string]bool{}
 	for _, a := range report.Attempts {
-		held[a.Name] = a.Held
+		held[a.Name] = a.Blocked
 	}
 	want := map[string]bool{
 		"read a file of the host": false, "write outside of the workspace": false, "reach a server of the host": false,
@@ -97,7 +97,7 @@ func TestProbe_ReportsTheGapsOfLandlock(t *testing.T) {
 	}
 	held := map[string]bool{}
 	for _, a := range report.Attempts {
-		held[a.Name] = a.Held
+		held[a.Name] = a.Blocked
 	}
 	for name, want := range map[string]bool{
 		"read a file of the host": true, "write outside of the workspace": true, "reach a server of the host": true,
@@ -119,7 +119,7 @@ func TestProbe_RefusesAnUnavailableLevel(t *testing.T) {
 }
 
 func TestReport_WithoutHolesIsNoError(t *testing.T) {
-	report := isolation.Report{Attempts: []isolation.Attempt{{Name: "read", Held: true}}}
+	report := isolation.Report{Attempts: []isolation.Attempt{{Name: "read", Blocked: true}}}
 	if diff := cmp.Diff(nil, report.Err()); diff != "" {
 		t.Error(diff)
 	}

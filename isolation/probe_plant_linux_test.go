@@ -25,11 +25,11 @@ func TestProbeScript_FindsPlantedTargets(t *testing.T) {
 	}
 	cmd := exec.CommandContext(t.Context(), shell, "-c", p.script(home))
 	cmd.Dir, cmd.Env = p.work, []string{"PATH=/usr/bin:/bin", "LEAKED=" + p.key}
-	said, err := cmd.Output()
+	output, err := cmd.Output()
 	if err != nil {
 		t.Fatal(err)
 	}
-	seen, err := p.read(string(said))
+	seen, err := p.read(string(output))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,13 +38,13 @@ func TestProbeScript_FindsPlantedTargets(t *testing.T) {
 		case "be root", "have capabilities", "gain privileges", "make every system call", "have a network of the host":
 			continue // these are as they are for this test
 		}
-		if a.Held {
+		if a.Blocked {
 			t.Errorf("%s: held (%s), want it found: nothing is in the way", a.Name, a.Detail)
 		}
 	}
 }
 
-// What /proc says is judged by its fields; one that is missing shows nothing.
+// The status in /proc is judged by its fields; one that is missing shows nothing.
 func TestProbeScript_JudgesTheStatusOfAProcess(t *testing.T) {
 	good := "Uid:\t1000\t1000\t1000\t1000\nNoNewPrivs:\t1\nSeccomp:\t2\nCapInh:\t0000\nCapPrm:\t0000\nCapEff:\t0000\nCapBnd:\t0000\nCapAmb:\t0000\n"
 	bad := "Uid:\t1000\t0\t1000\t1000\nNoNewPrivs:\t0\nSeccomp:\t0\nCapInh:\t0000\nCapPrm:\t0000\nCapEff:\t00ff\nCapBnd:\t0000\nCapAmb:\t0000\n"
@@ -58,8 +58,8 @@ func TestProbeScript_JudgesTheStatusOfAProcess(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := &planted{key: "the-key", mark: "the-mark", written: t.TempDir() + "/none"}
 			for _, a := range p.judge(map[string]string{partStatus: c.status, partInterfaces: c.interfaces})[7:] {
-				if a.Held != c.held {
-					t.Errorf("%s: held %v (%s), want %v", a.Name, a.Held, a.Detail, c.held)
+				if a.Blocked != c.held {
+					t.Errorf("%s: held %v (%s), want %v", a.Name, a.Blocked, a.Detail, c.held)
 				}
 			}
 		})

@@ -25,18 +25,18 @@ func bashIn(cell *isolation.Cell, line string) launch.Command {
 	return launch.Command{Path: "/bin/bash", Args: []string{"-c", "exec 2>&1; " + line}, Dir: in.Dir, Env: in.Environ()}
 }
 
-// bashSays starts a command of bash in a cell and returns what it says.
-func bashSays(t *testing.T, cell *isolation.Cell, line string) string {
+// bashOutput starts a command of bash in a cell and returns its output.
+func bashOutput(t *testing.T, cell *isolation.Cell, line string) string {
 	t.Helper()
 	p, err := cell.Spawn(t.Context(), bashIn(cell, line))
 	if err != nil {
 		t.Fatal(err)
 	}
 	_ = p.Stdin().Close()
-	said, err := io.ReadAll(p.Stdout())
+	output, err := io.ReadAll(p.Stdout())
 	if err != nil {
 		t.Fatal(err)
 	}
 	p.Wait()
-	return string(said)
+	return string(output)
 }

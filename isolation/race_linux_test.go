@@ -140,8 +140,8 @@ func TestMounts_PlantedLinkIsNoWorkingDirectory(t *testing.T) {
 	defer func() { _ = os.Remove(trusted) }()
 	t.Chdir(filepath.Join(trusted, "docs"))
 	for _, dir := range []string{filepath.Join(trusted, "docs"), ""} {
-		if code, said := shell(t, nil, dir, "pwd -P; cat inner/file"); code != 0 || said != filepath.Join(g.work, "docs")+"\nharmless\n" {
-			t.Errorf("in %q: got %d, %q", dir, code, said)
+		if code, output := shell(t, nil, dir, "pwd -P; cat inner/file"); code != 0 || output != filepath.Join(g.work, "docs")+"\nharmless\n" {
+			t.Errorf("in %q: got %d, %q", dir, code, output)
 		}
 	}
 }

@@ -16,14 +16,14 @@ import (
 func TestSandbox_InvalidPathsAreRefused(t *testing.T) {
 	type box = isolation.Sandbox
 	tests := []struct {
-		name  string
-		box   *box
-		level isolation.Level
-		goos  string
-		field string
-		says  string
+		name     string
+		box      *box
+		level    isolation.Level
+		goos     string
+		field    string
+		wantText string
 	}{
-		{"nothing said", nil, cell, "linux", "", ""},
+		{"no sandbox", nil, cell, "linux", "", ""},
 		{"excluded commands in a cell", &box{ExcludedCommands: []string{"docker"}, AllowUnsandboxedCommands: true}, cell, "linux", "", ""},
 		{"unsandboxed without excluded commands", &box{AllowUnsandboxedCommands: true}, sandbox, "linux", "Sandbox.AllowUnsandboxedCommands", "ExcludedCommands"},
 		{"disabled at the host level", &box{Disabled: true}, host, "windows", "", ""},
@@ -42,7 +42,7 @@ func TestSandbox_InvalidPathsAreRefused(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			checkRefused(t, test.box.Validate(test.level, test.goos), test.field, test.says)
+			checkRefused(t, test.box.Validate(test.level, test.goos), test.field, test.wantText)
 		})
 	}
 }

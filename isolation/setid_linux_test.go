@@ -31,7 +31,7 @@ func mapAttack(args []string) {
 		copy(memory, "EVIL!")
 		err = unix.Munmap(memory)
 	}
-	say(err)
+	printResult(err)
 }
 
 // A set-id program in a writable folder would run what an agent wrote with the rights of its owner.
@@ -85,7 +85,7 @@ func TestMounts_SetIDProgramIsRefused(t *testing.T) {
 			t.Errorf("a run was stopped by %v, %v, want a breach that names %s", cell.Stopped(), err, only)
 		}
 	}
-	for _, mode := range []os.FileMode{0o755, 0o644 | os.ModeSetuid, 0o744 | os.ModeSetgid} { // which give nobody rights
+	for _, mode := range []os.FileMode{0o755, 0o644 | os.ModeSetuid, 0o744 | os.ModeSetgid} { // which give no user rights
 		if err := os.Chmod(program, mode); err != nil {
 			t.Fatal(err)
 		}

@@ -145,7 +145,7 @@ func TestSoak_CellsLeaveNothing(t *testing.T) {
 	if diff := cmp.Diff(before, settled(t, temp, before)); diff != "" {
 		t.Errorf("what is left (-before +after):\n%s", diff)
 	}
-	// The runtime keeps idle threads, so that only growth by the number of cells tells something.
+	// The runtime keeps idle threads, so that only growth by the number of cells shows a leak.
 	if after := len(namesIn(t, "/proc/self/task")); after > threads+16 {
 		t.Errorf("threads: got %d, want about %d", after, threads)
 	}

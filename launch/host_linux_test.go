@@ -121,7 +121,7 @@ func TestHostSpawner_UserWithoutAccessIsAnError(t *testing.T) {
 	}
 	_, err := HostSpawner{User: "nobody"}.Spawn(t.Context(), Command{Path: "/bin/sh", Dir: dir})
 	if !errors.Is(err, os.ErrPermission) || !strings.Contains(advice.Text(err), "let user nobody enter") || !strings.Contains(advice.Text(err), dir) {
-		t.Errorf("got %v, want an Error that says what nobody may not do", err)
+		t.Errorf("got %v, want an Error that says what user nobody may not do", err)
 	}
 }
 

@@ -8,7 +8,7 @@ import (
 	"github.com/drover-agents/drover/launch"
 )
 
-// A batch file is found wherever it stands in a Windows path.
+// A batch file is found wherever it is in a Windows path.
 func TestIsBatchFile_AnywhereInAWindowsPath(t *testing.T) {
 	cases := map[string]bool{
 		`C:\Users\x\AppData\npm\claude.cmd`:  true,

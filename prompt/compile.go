@@ -70,6 +70,9 @@ type compiler struct {
 }
 
 func compile(d Definition, newOutput func(Definition) (output, error)) (*template, error) {
+	if d.Text != "" && d.Namespace == "" && d.Key == "" {
+		d.Namespace, d.Key = "drover", "text"
+	}
 	t := &template{
 		namespace: strings.ToLower(d.Namespace), key: strings.ToLower(d.Key),
 		byPath: map[string]*node{}, tools: map[string]owned{}, policies: slices.Clone(d.Policies),

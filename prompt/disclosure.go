@@ -40,12 +40,12 @@ func (l *Live) openTool() *tool.Tool {
 		opened, err := l.open(ctx, p.Reason, p.SectionKeys)
 		if _, restart := errors.AsType[*ExpansionRequired](err); restart {
 			l.awaitEnd(ctx)
-			return tool.Say(restartResult), nil
+			return tool.Text(restartResult), nil
 		}
 		if err != nil {
 			return tool.Result{}, unopened(opened, err)
 		}
-		return tool.Say(openedText(opened)), nil
+		return tool.Text(openedText(opened)), nil
 	}, tool.ReadOnly)
 }
 
@@ -77,7 +77,7 @@ func (l *Live) readTool() *tool.Tool {
 		if err != nil {
 			return tool.Result{}, forModel(err)
 		}
-		return tool.Say(text), nil
+		return tool.Text(text), nil
 	}, tool.ReadOnly)
 }
 

@@ -88,7 +88,7 @@ func ExampleSection_With() {
 	}
 	analyze := tool.Must("analyze", "Analyze a source file for issues",
 		func(_ context.Context, p AnalyzeParams) (tool.Result, error) {
-			return tool.Say("Found 2 issues in " + p.FilePath), nil
+			return tool.Text("Found 2 issues in " + p.FilePath), nil
 		})
 	p, err := prompt.NewPrompt[AnalysisReport]("analysis", "codebase",
 		prompt.Markdown("task", "Task", "Analyze all Python files in the project").With(analyze),
@@ -109,7 +109,7 @@ func ExampleSection_With() {
 	// analyze: Analyze a source file for issues
 }
 
-// Any section can stand beside one of plain text. This one tells of a workspace, which lives
+// Any section can stand beside one of plain text. This one describes a workspace, which lives
 // elsewhere; what it mounts is known only when the prompt is bound.
 func ExampleSection() {
 	type ReviewResult struct {
@@ -154,7 +154,7 @@ func ExampleSection() {
 	// - src, from /home/user/myproject/src
 }
 
-// A section about the workspace stands before the task, as soon as the session has one.
+// A section about the workspace is before the task, as soon as the session has one.
 func ExampleSection_workspace() {
 	type RefactorResult struct {
 		Changed []string `json:"changed"`
@@ -196,7 +196,7 @@ func ExampleSection_workspace() {
 	// Refactor the code in project/src to improve readability
 }
 
-// Everything that is wrong is said at once, when the template is made.
+// Everything that is wrong is reported at once, when the template is made.
 func ExampleNew() {
 	type Args struct{ Path string }
 	_, err := prompt.New[prompt.Text]("demo", "review", &prompt.Section{
@@ -210,7 +210,7 @@ func ExampleNew() {
 	// prompt: demo:review: section "task": summary 1:7: ${ is not closed in its line: ${Path
 }
 
-// A section that is long, or rarely needed, shows its summary. The agent is told how to get the rest.
+// A section that is long, or rarely needed, shows its summary. The prompt explains how to get the rest.
 func ExamplePrompt_RenderSection() {
 	p, err := prompt.NewPrompt[prompt.Text]("demo", "deploy",
 		prompt.Markdown("task", "Task", "Deploy the service."),

@@ -22,7 +22,7 @@ type findParams struct {
 // named makes a tool that finds things, under any name.
 func named(name string, opts ...tool.Option) *tool.Tool {
 	return tool.Must(name, "Finds things.", func(_ context.Context, p findParams) (tool.Result, error) {
-		return tool.Say("found " + p.Query), nil
+		return tool.Text("found " + p.Query), nil
 	}, opts...)
 }
 

@@ -156,6 +156,15 @@ func (l *Live) Rendered() *Rendered { return l.rendered }
 // Registry has the tools that the model may call at the moment.
 func (l *Live) Registry() *tool.Registry { return l.registry }
 
+// ToolNames are the names of all tools that the model may be given, those of hidden sections among them.
+func (l *Live) ToolNames() []string {
+	all := []string{OpenSections, ReadSection}
+	for _, n := range l.b.t.nodes {
+		all = append(all, names(n.Tools)...)
+	}
+	return all
+}
+
 // Policies are those of the sections and of the prompt, for the gate of the run. The policies of hidden
 // sections are among them; they hold from the moment on at which their section is opened.
 func (l *Live) Policies() []gate.Policy { return slices.Clone(l.policies) }

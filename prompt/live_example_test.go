@@ -28,7 +28,7 @@ func ExamplePrompt_Live() {
 	if err != nil {
 		panic(err)
 	}
-	// An agent gets live.Rendered().Text, live.Registry() and live.Policies(), and calls:
+	// An agent gets live.Rendered().Text, live.Registry(), live.Policies() and, as UnknownTools, live.ToolNames(), and calls:
 	result := live.Registry().Execute(ctx, tool.Call{
 		Name: prompt.OpenSections, Input: []byte(`{"section_keys":["deploying"],"reason":"The release is ready."}`),
 	})

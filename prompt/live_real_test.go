@@ -86,7 +86,9 @@ func run(t *testing.T, cli *claudetest.RealCLI, model *claudetest.Model, l *prom
 	ctx, stop := l.Context(limited)
 	defer stop()
 	got := liveRun{results: map[string]event.ToolStatus{}}
-	for e, err := range runner.Run(ctx, agent.Request{Prompt: l.Rendered().Text, Registry: l.Registry()}) {
+	for e, err := range runner.Run(ctx, agent.Request{
+		Settings: agent.Settings{UnknownTools: l.ToolNames()}, Prompt: l.Rendered().Text, Registry: l.Registry(),
+	}) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -104,7 +106,7 @@ func run(t *testing.T, cli *claudetest.RealCLI, model *claudetest.Model, l *prom
 
 // The model opens a section; its very next request has the text and the tool, which it calls. All of that
 // is one run of one process. Without tool search the tool is offered as it is; with it, which is the
-// default, the CLI says its name and leaves its schema to be searched for, and a call works all the same.
+// default, the CLI sends its name and leaves its schema to be searched for, and a call works all the same.
 func TestLive_RealModelUsesAnOpenedSectionInTheSameRun(t *testing.T) {
 	for name, c := range map[string]struct {
 		env      map[string]string

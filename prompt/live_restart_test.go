@@ -77,12 +77,12 @@ func TestRestart_RequestsOfOneMessageAreJoined(t *testing.T) {
 }
 
 // The result is held back while the run is being ended, so that the model is not asked what to do with
-// it, but not forever, and not if nobody can end the run.
+// it, but not forever, and not if no caller can end the run.
 func TestRestart_CallWaitsForTheEndOfTheRun(t *testing.T) {
 	for name, c := range map[string]struct {
 		listen bool
 		want   time.Duration
-	}{"nobody listens": {false, 0}, "nobody ends the call": {true, restartGrace}} {
+	}{"no listener": {false, 0}, "no end of the call": {true, restartGrace}} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				l := mustLive(t, library(), &LiveOptions{Restart: true})

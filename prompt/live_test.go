@@ -269,20 +269,20 @@ func TestLive_PoliciesApplyFromTheOpeningOn(t *testing.T) {
 		return g.Decide(event.ToolCall{Name: "mcp__drover__deploy"}, gate.Facts{}).Verdict
 	}
 	if got := decide(); got != event.Allow {
-		t.Fatalf("before it is open the policy says %v", got)
+		t.Fatalf("before it is open the policy returns %v", got)
 	}
 	seen := 0
 	defer l.Registry().Watch(func() {
 		seen++
 		if got := decide(); got != event.Deny {
-			t.Errorf("when the tools came the policy said %v, want a denial", got)
+			t.Errorf("when the tools came the policy returned %v, want a denial", got)
 		}
 	})()
 	if _, err := l.Open(t.Context(), "manual.deploy"); err != nil || seen != 1 {
 		t.Fatalf("the tools came %d times, %v", seen, err)
 	}
 	if got := decide(); got != event.Deny {
-		t.Errorf("after it is open the policy says %v, want a denial", got)
+		t.Errorf("after it is open the policy returns %v, want a denial", got)
 	}
 }
 
@@ -319,7 +319,7 @@ func TestLive_OpeningIsAtomic(t *testing.T) {
 				t.Errorf("tools %v, hidden %v; want nothing opened", after, hiddenPaths(l.hidden))
 			}
 			if got := g.Decide(event.ToolCall{Name: "deploy"}, gate.Facts{}).Verdict; got != event.Allow {
-				t.Errorf("the policy of the section that was not opened says %v", got)
+				t.Errorf("the policy of the section that was not opened returns %v", got)
 			}
 			if s := opts.Session; s != nil {
 				if overrides, ok := session.Query[session.VisibilityOverrides](s).Latest(); ok && len(overrides.Sections) > 0 {

@@ -26,7 +26,7 @@ type saveParams struct {
 }
 
 func overridable() []*Section {
-	save := tool.Must("save", "Saves.", func(_ context.Context, p saveParams) (tool.Result, error) { return tool.Say("saved " + p.Text), nil })
+	save := tool.Must("save", "Saves.", func(_ context.Context, p saveParams) (tool.Result, error) { return tool.Text("saved " + p.Text), nil })
 	find := named("find", tool.WithExamples(
 		tool.Example{Description: "first", Input: json.RawMessage(`{"query":"a"}`)},
 		tool.Example{Description: "second", Input: json.RawMessage(`{"query":"b"}`)},
@@ -113,7 +113,7 @@ func TestOverrides_CanAddASummary(t *testing.T) {
 	}
 }
 
-// What a model is told of a tool is its manual and its input schema.
+// A model receives the manual and the input schema of a tool.
 func TestOverrides_ChangeManualAndInputSchemaOfTools(t *testing.T) {
 	p := mustBind(t, overridable(), fileArgs{})
 	_, tools := atHand(p.Descriptor())
@@ -149,7 +149,7 @@ func TestOverrides_ChangeManualAndInputSchemaOfTools(t *testing.T) {
 	}
 	result := r.Tools[0].Run(t.Context(), tool.Call{Input: json.RawMessage(`{"query":"it"}`)})
 	if got := result.Render(); got != "found it" {
-		t.Errorf("the tool says %q, want it to work as before", got)
+		t.Errorf("the tool returns %q, want it to work as before", got)
 	}
 	if result := r.Tools[0].Run(t.Context(), tool.Call{Input: json.RawMessage(`{"query":""}`)}); result.OK() {
 		t.Error("the tool accepts what it refused before")

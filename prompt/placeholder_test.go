@@ -108,7 +108,7 @@ func FuzzScan(f *testing.F) {
 		placeholders := 0
 		for _, s := range segments {
 			if s.offset != again.Len() {
-				t.Fatalf("segment %q says offset %d, stands at %d", s.source, s.offset, again.Len())
+				t.Fatalf("segment %q has offset %d, is at %d", s.source, s.offset, again.Len())
 			}
 			again.WriteString(s.source)
 			if s.name != "" {

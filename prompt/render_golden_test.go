@@ -18,7 +18,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite what the files in testdata expect")
 
-// A goldenCase is a prompt whose text stands in testdata/render, with a sentence of why.
+// A goldenCase is a prompt whose text is stored in testdata/render, with a sentence of why.
 type goldenCase struct {
 	sections []*Section
 	params   []any

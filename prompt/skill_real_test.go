@@ -14,7 +14,7 @@ import (
 	"github.com/drover-agents/drover/prompt"
 )
 
-// Skills that load are skills to the CLI too: the model is told of each by its description, and gets
+// Skills that load are skills to the CLI too: the model receives the description of each, and gets
 // the body when it calls for it.
 func TestMountSkills_RealCLIFindsMountedSkills(t *testing.T) {
 	fsys := fstest.MapFS{
@@ -48,7 +48,7 @@ func TestMountSkills_RealCLIFindsMountedSkills(t *testing.T) {
 	first, last := model.Requests()[0], model.LastRequest()
 	for _, s := range skills {
 		if announced := "- " + s.Name() + ": " + s.FrontMatter().Description; !first.SawText(announced) {
-			t.Errorf("the model was not told %q", announced)
+			t.Errorf("the model did not receive %q", announced)
 		}
 		if first.SawText("BODY " + s.Name()) {
 			t.Errorf("the model saw the body of %s before it asked", s.Name())

@@ -3,14 +3,20 @@
 package prompt
 
 import (
+	"errors"
+	"reflect"
+	"strings"
+
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/gate"
 	"github.com/drover-agents/drover/schema"
 )
 
-// A Definition is what a template is made of. Namespace, Key, and a Text or at least one section are required.
+// A Definition is what a template is made of: a Text, or Namespace, Key and at least one section.
 type Definition struct {
 	// Namespace and Key name the prompt. They are lower-cased; then they have lower-case letters,
-	// digits, ".", "_" and "-", begin with a letter or digit, and have at most 64.
+	// digits, ".", "_" and "-", begin with a letter or digit, and have at most 64. With a Text both may be
+	// empty: they are "drover" and "text" then.
 	Namespace, Key string
 	// Name is for events, errors and people. Empty means "namespace:key".
 	Name string
@@ -57,6 +63,26 @@ func Define[Out any](d Definition) (*Template[Out], error) {
 	}
 	return &Template[Out]{t}, nil
 }
+
+// FromText makes a prompt of one text, which needs no name, no section and no title. The text is sent as it is written. The
+// answer is an Out as in [Template], or with string the text of the agent.
+func FromText[Out any](text string) (*Prompt[Out], error) {
+	if strings.TrimSpace(text) == "" {
+		return nil, errNoText
+	}
+	t, err := compile(Definition{Text: text}, func(d Definition) (output, error) {
+		if reflect.TypeFor[Out]() == reflect.TypeFor[string]() {
+			return output{}, nil
+		}
+		return outputOf[Out](d)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &Prompt[Out]{t.unbound()}, nil
+}
+
+var errNoText = advice.Wrap(errors.New("prompt: the text is empty"), "write what the agent is to do")
 
 // Key returns the key, lower-cased.
 func (t *Template[Out]) Key() string { return t.t.key }

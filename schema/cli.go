@@ -20,7 +20,7 @@ const wrapName = "value"
 //
 // Annotations the CLI does not know are dropped. Newer spellings of an assertion are translated
 // (prefixItems, dependentRequired, dependentSchemas, Go's regular expressions); an assertion that
-// has no older spelling is an error, a [*PlaceError] that wraps [ErrNotForCLI].
+// has no older spelling is an error, a [*LocationError] that wraps [ErrNotForCLI].
 func ForCLI(s *Schema) (normalized json.RawMessage, wrapped bool, err error) {
 	form := s.cliForm()
 	return form.text, form.wrapped, form.err
@@ -65,9 +65,9 @@ func normalize(s *Schema) (doc *object, wrapped bool, err error) {
 func checkTargets(root *object) error {
 	c := &compiler{nodes: map[string]*node{}, foreign: true}
 	_, err := c.document(root)
-	var at *PlaceError
+	var at *LocationError
 	if errors.As(err, &at) {
-		return notForCLI(at.Place, "%s in draft-07; put the target into $defs and refer to it there", at.Reason)
+		return notForCLI(at.Location, "%s in draft-07; put the target into $defs and refer to it there", at.Reason)
 	}
 	return err
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/drover-agents/drover/schema"
 )
 
-// A value that may be null is of two types, wherever it stands; what null would have to meet too stays apart.
+// A value that may be null is of two types, wherever it is; what null would have to meet too stays apart.
 func TestForCLI_NullableAlternativesBecomeTwoTypes(t *testing.T) {
 	const null = `{"type":"null"}`
 	for name, x := range map[string]struct{ given, want string }{

@@ -48,8 +48,8 @@ func TestForCLI_RealCLIAcceptsItsSchemas(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if status, said := startWithSchema(t, cli, string(text)); status != (claude.ExitStatus{}) {
-				t.Errorf("%s: %s\nfor %s", status, said, text)
+			if status, stderr := startWithSchema(t, cli, string(text)); status != (claude.ExitStatus{}) {
+				t.Errorf("%s: %s\nfor %s", status, stderr, text)
 			}
 		})
 	}
@@ -67,9 +67,9 @@ func TestForCLI_RealCLIRefusesRawSchemas(t *testing.T) {
 		"broken type":     `{"type":"objekt"}`,
 	} {
 		t.Run(name, func(t *testing.T) {
-			status, said := startWithSchema(t, cli, text)
-			if status.Code != 1 || !strings.Contains(said, "--json-schema is not a valid JSON Schema") {
-				t.Errorf("%s: %q, want a refusal", status, said)
+			status, stderr := startWithSchema(t, cli, text)
+			if status.Code != 1 || !strings.Contains(stderr, "--json-schema is not a valid JSON Schema") {
+				t.Errorf("%s: %q, want a refusal", status, stderr)
 			}
 		})
 	}
@@ -91,13 +91,13 @@ func startWithSchema(t *testing.T, cli *claudetest.RealCLI, text string) (claude
 	}
 	defer func() { _ = p.Kill() }()
 	_ = p.Stdin().Close()
-	said := make(chan string, 1)
+	stderr := make(chan string, 1)
 	go func() {
 		b, _ := io.ReadAll(p.Stderr())
-		said <- string(b)
+		stderr <- string(b)
 	}()
 	_, _ = io.Copy(io.Discard, p.Stdout())
-	return p.Wait(), strings.TrimSpace(<-said)
+	return p.Wait(), strings.TrimSpace(<-stderr)
 }
 
 // The names of the ordinary cases are those of the table.

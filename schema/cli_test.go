@@ -58,12 +58,12 @@ func TestForCLI_RefusesUnsupportedSchemas(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			_, _, err := schema.ForCLI(schema.MustParse(tc.schema))
-			var at *schema.PlaceError
+			var at *schema.LocationError
 			if !errors.As(err, &at) || !errors.Is(err, schema.ErrNotForCLI) {
-				t.Fatalf("got %v, want a PlaceError of ErrNotForCLI", err)
+				t.Fatalf("got %v, want a LocationError of ErrNotForCLI", err)
 			}
-			if at.Place != tc.place {
-				t.Errorf("place: got %s, want %s", at.Place, tc.place)
+			if at.Location != tc.place {
+				t.Errorf("place: got %s, want %s", at.Location, tc.place)
 			}
 		})
 	}

@@ -203,9 +203,9 @@ func TestFor_RefusesTagsThatDoNotFit(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			_, err := schema.ForType(tc.typ)
-			var at *schema.PlaceError
+			var at *schema.LocationError
 			if !errors.As(err, &at) || !errors.Is(err, schema.ErrInvalid) || !strings.Contains(advice.Text(err), tc.want) {
-				t.Errorf("got %v, want a PlaceError of ErrInvalid with %q", err, tc.want)
+				t.Errorf("got %v, want a LocationError of ErrInvalid with %q", err, tc.want)
 			}
 		})
 	}

@@ -16,25 +16,27 @@ var (
 	ErrNotForCLI = errors.New("schema: the CLI cannot express this schema")
 )
 
-// A PlaceError names the place inside a schema, or the Go type, that is wrong. It wraps [ErrInvalid] or [ErrNotForCLI].
-type PlaceError struct {
-	// Place is a JSON pointer into the schema ("#/properties/a"), or a Go type ("main.T.Field").
-	Place  string
-	Reason string
-	Err    error
+// A LocationError names the location inside a schema, or the Go type, that is wrong. It wraps [ErrInvalid] or [ErrNotForCLI].
+type LocationError struct {
+	// Location is a JSON pointer into the schema ("#/properties/a"), or a Go type ("main.T.Field").
+	Location string
+	Reason   string
+	Err      error
 }
 
-func (e *PlaceError) Error() string { return fmt.Sprintf("%v: at %s: %s", e.Err, e.Place, e.Reason) }
+func (e *LocationError) Error() string {
+	return fmt.Sprintf("%v: at %s: %s", e.Err, e.Location, e.Reason)
+}
 
 // Unwrap returns the condition.
-func (e *PlaceError) Unwrap() error { return e.Err }
+func (e *LocationError) Unwrap() error { return e.Err }
 
 func invalid(path, format string, args ...any) error {
-	return &PlaceError{Place: path, Reason: fmt.Sprintf(format, args...), Err: ErrInvalid}
+	return &LocationError{Location: path, Reason: fmt.Sprintf(format, args...), Err: ErrInvalid}
 }
 
 func notForCLI(path, format string, args ...any) error {
-	return &PlaceError{Place: path, Reason: fmt.Sprintf(format, args...), Err: ErrNotForCLI}
+	return &LocationError{Location: path, Reason: fmt.Sprintf(format, args...), Err: ErrNotForCLI}
 }
 
 // A Violation is one way in which a value breaks its schema.

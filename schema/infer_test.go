@@ -157,7 +157,7 @@ func TestForOutput_Type(t *testing.T) {
 		typ  reflect.Type
 		want string
 	}{
-		{"a pointer stands for what it points to", reflect.TypeFor[*int](), `{"type":"integer"}`},
+		{"a pointer has the schema of what it points to", reflect.TypeFor[*int](), `{"type":"integer"}`},
 		{"what may be nil may be null", reflect.TypeFor[struct {
 			A []string       `json:"a"`
 			B map[string]int `json:"b"`

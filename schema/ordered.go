@@ -46,7 +46,7 @@ func (o *object) has(name string) bool {
 	return ok
 }
 
-// set replaces the member called name where it stands, or appends it.
+// set replaces the member called name, or appends it.
 func (o *object) set(name string, value any) {
 	for i := range o.members {
 		if o.members[i].name == name {

@@ -25,7 +25,7 @@ type Schema struct {
 // Parse reads a schema of draft-07 or 2020-12. A text that uses no keyword in which the two differ
 // needs no "$schema"; the older forms of tuples and dependencies are understood in either.
 //
-// References lead only to places inside the schema ("#", "#/$defs/x"). The error is a [*PlaceError] that wraps [ErrInvalid].
+// References lead only to locations inside the schema ("#", "#/$defs/x"). The error is a [*LocationError] that wraps [ErrInvalid].
 func Parse(text json.RawMessage) (*Schema, error) {
 	doc, err := parseOrdered(text)
 	if err != nil {
@@ -90,7 +90,7 @@ func For[T any]() (*Schema, error) { return ForType(reflect.TypeFor[T]()) }
 //     itself from text is a string; one that unmarshals itself from JSON may be anything.
 //   - Recursive types refer to themselves through $defs.
 //
-// A value that passes [Schema.Validate] decodes into t. The error, a [*PlaceError] that wraps [ErrInvalid], names the field.
+// A value that passes [Schema.Validate] decodes into t. The error, a [*LocationError] that wraps [ErrInvalid], names the field.
 func ForType(t reflect.Type) (*Schema, error) { return infer(t, &inputsByType, false) }
 
 // ForOutputType returns the schema of what encoding/json writes for a t, computed once per type. It differs from [ForType]

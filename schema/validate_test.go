@@ -49,7 +49,7 @@ func TestValidate_ReportsEveryProblem(t *testing.T) {
 		},
 		{"all of", `{"allOf":[{"minimum":3},{"type":"string"}]}`, `1`, []string{" minimum", " type"}},
 		{"any of, one kind meant", `{"anyOf":[{"type":"null"},{"type":"object","required":["a"]}]}`, `{}`, []string{" required"}},
-		{"any of, told apart by a constant", `{"oneOf":[{"properties":{"k":{"const":"x"},"v":{"type":"string"}}},{"properties":{"k":{"const":"y"},"v":{"type":"integer"}}}]}`, `{"k":"y","v":"s"}`, []string{"/v type"}},
+		{"any of, distinguished by a constant", `{"oneOf":[{"properties":{"k":{"const":"x"},"v":{"type":"string"}}},{"properties":{"k":{"const":"y"},"v":{"type":"integer"}}}]}`, `{"k":"y","v":"s"}`, []string{"/v type"}},
 		{"any of, none", `{"anyOf":[{"minLength":3},{"pattern":"x"}]}`, `"a"`, []string{" anyOf"}},
 		{"one of, two", `{"oneOf":[{},true]}`, `1`, []string{" oneOf"}},
 		{"not", `{"not":{"type":"null"}}`, `null`, []string{" not"}},
@@ -67,7 +67,7 @@ func TestValidate_ReportsEveryProblem(t *testing.T) {
 		{"unevaluated under not", `{"not":{"unevaluatedProperties":{"type":"integer"}}}`, `{"a":null}`, nil},
 		{"unevaluated in a condition", `{"if":{"unevaluatedProperties":false},"then":false,"else":{"required":["b"]}}`, `{"a":1}`, []string{" required"}},
 		{"only what fits is evaluated", `{"anyOf":[{"properties":{"a":{"type":"null"}}},{"properties":{"b":true}},{"properties":{"c":true}}],"unevaluatedProperties":false}`, `{"a":1,"b":1,"c":1}`, []string{"/a unevaluatedProperties"}},
-		{"not what stands beside", `{"properties":{"a":true},"allOf":[{"unevaluatedProperties":false}]}`, `{"a":1}`, []string{"/a unevaluatedProperties"}},
+		{"not what is beside", `{"properties":{"a":true},"allOf":[{"unevaluatedProperties":false}]}`, `{"a":1}`, []string{"/a unevaluatedProperties"}},
 		{"not inside of a property", `{"properties":{"a":{"properties":{"b":true}}},"unevaluatedProperties":false}`, `{"a":{"b":1},"b":1}`, []string{"/b unevaluatedProperties"}},
 		{"old and new dependencies", `{"dependencies":{"a":{"properties":{"a":true}}},"dependentSchemas":{"a":{"properties":{"b":true}}},"unevaluatedProperties":false}`, `{"a":1,"b":1}`, nil},
 		{"const and enum of objects", `{"items":{"enum":[{"a":[1]},null]},"not":{"const":[]}}`, `[{"a":[1]},{"a":[2]},null]`, []string{"/1 enum"}},
@@ -238,7 +238,7 @@ func TestWalk_AgreesWithTheLibrary(t *testing.T) {
 			}
 			got, want := s.Validate(json.RawMessage(value)), lib.Validate(v)
 			if (got == nil) != (want == nil) {
-				t.Errorf("schema %s, value %s: walk says %v, library says %v", text, value, got, want)
+				t.Errorf("schema %s, value %s: walk returns %v, library returns %v", text, value, got, want)
 			}
 		}
 	}
@@ -253,13 +253,13 @@ func FuzzValidate(f *testing.F) {
 		v, _, wrong := readValue(value)
 		var same any
 		if err := json.Unmarshal(value, &same); wrong == nil && (err != nil || !reflect.DeepEqual(v, same)) {
-			t.Fatalf("%q: read as %v, encoding/json says %v, %v", value, v, same, err)
+			t.Fatalf("%q: read as %v, encoding/json returns %v, %v", value, v, same, err)
 		}
 		if wrong != nil {
 			return
 		}
 		if got, want := s.Validate(value), library(t, s).Validate(v); (got == nil) != (want == nil) {
-			t.Errorf("schema %s, value %s: walk says %v, library says %v", s, value, got, want)
+			t.Errorf("schema %s, value %s: walk returns %v, library returns %v", s, value, got, want)
 		}
 	})
 }

@@ -94,7 +94,7 @@ func BenchmarkSnapshot(b *testing.B) {
 	})
 }
 
-// BenchmarkIncrements has 8 goroutines add 5,000 times each, and tells how many additions are left.
+// BenchmarkIncrements has 8 goroutines add 5,000 times each, and reports how many additions are left.
 // "read and write back" is a state that is safe to read and to write, but not to change.
 func BenchmarkIncrements(b *testing.B) {
 	b.Run("a reducer", func(b *testing.B) {

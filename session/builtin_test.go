@@ -110,7 +110,7 @@ func TestVisibilityOverrides_AreSetAndClearedPerSection(t *testing.T) {
 func TestContextLines_NameTheTaskAndTheDirectory(t *testing.T) {
 	s := session.New(nil)
 	if got := session.ContextLines(s); len(got) != 0 {
-		t.Errorf("an empty session says %q", got)
+		t.Errorf("an empty session has the lines %q", got)
 	}
 	dispatch(t, t.Context(), s, session.Workspace{Root: "/work"}, session.PlanUpdated{Steps: []session.PlanStep{
 		{Description: "read", Status: "completed"}, {Description: "write", Status: "in_progress"}, {Description: "test", Status: "in_progress"},
@@ -231,5 +231,17 @@ func TestBuiltIn_KindsDoNotChange(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
+	}
+}
+
+func TestToolInvoked_String(t *testing.T) {
+	for want, call := range map[string]session.ToolInvoked{
+		"Read success in 3ms":        {Name: "Read", Status: event.ToolSuccess, Params: json.RawMessage(`{"path":"a"}`), Duration: 3 * time.Millisecond},
+		"Bash error in 1s: exit 1":   {Name: "Bash", Status: event.ToolError, Error: "exit 1", Duration: time.Second},
+		"Bash denied in 0s: not now": {Name: "Bash", Status: event.ToolDenied, Error: "not now"},
+	} {
+		if got := fmt.Sprint(call); got != want {
+			t.Errorf("it is printed as %q, want %q", got, want)
+		}
 	}
 }

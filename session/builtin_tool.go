@@ -4,6 +4,7 @@ package session
 
 import (
 	"encoding/json"
+	"fmt"
 	"time"
 
 	"github.com/drover-agents/drover/event"
@@ -54,6 +55,15 @@ type ToolInvoked struct {
 
 // Success reports whether the tool did what it was asked.
 func (t ToolInvoked) Success() bool { return t.Status == event.ToolSuccess }
+
+// String is the tool, what became of the call, and why.
+func (t ToolInvoked) String() string {
+	text := fmt.Sprintf("%s %s in %s", t.Name, t.Status, t.Duration.Round(time.Millisecond))
+	if t.Error != "" {
+		text += ": " + t.Error
+	}
+	return text
+}
 
 type toolInvokedFields ToolInvoked
 

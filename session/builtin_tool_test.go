@@ -65,7 +65,7 @@ func TestRecordTool_RepeatedReportCountsOnce(t *testing.T) {
 			t.Errorf("the log has %d entries, want 3", s.Last())
 		}
 	})
-	t.Run("without an id", func(t *testing.T) { // nobody knows whether they are the same
+	t.Run("without an id", func(t *testing.T) { // they cannot be compared without it
 		s := session.New(nil)
 		record(t.Context(), t, s, succeeded("", "Bash", `{}`), succeeded("", "Bash", `{}`))
 		if n := session.Query[session.ToolInvoked](s).Len(); n != 2 {

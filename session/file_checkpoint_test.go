@@ -81,16 +81,16 @@ func TestFileStore_CheckpointThatDoesNotFitIsIgnored(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			path := writeLog(t, 20, 10)
 			last := spoil(t, path, path+".checkpoint")
-			var said bytes.Buffer
-			s := openLogFile(t, path, &session.FileOptions{Logger: slog.New(slog.NewTextHandler(&said, nil))})
+			var logged bytes.Buffer
+			s := openLogFile(t, path, &session.FileOptions{Logger: slog.New(slog.NewTextHandler(&logged, nil))})
 			if c, err := s.Checkpoint(); c.Pos != 0 || c.Data != nil || err != nil {
 				t.Errorf("Checkpoint() = %d, %v, want none", c.Pos, err)
 			}
 			if got := int64(len(readLog(t, s, 0))); got != last || s.Last() != last {
 				t.Errorf("log has %d records, last %d, want %d", got, s.Last(), last)
 			}
-			if !strings.Contains(said.String(), "checkpoint is not used") {
-				t.Errorf("the logger was told %q", &said)
+			if !strings.Contains(logged.String(), "checkpoint is not used") {
+				t.Errorf("the logger received %q", &logged)
 			}
 			if err := s.SaveCheckpoint(session.Checkpoint{Pos: last, Data: json.RawMessage(`{}`)}); err != nil {
 				t.Errorf("SaveCheckpoint = %v", err)

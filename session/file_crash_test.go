@@ -20,7 +20,7 @@ import (
 	"github.com/drover-agents/drover/session"
 )
 
-// A child is a process that works on a log, and says what was acknowledged to it.
+// A child is a process that works on a log, and prints what was acknowledged to it.
 type child struct {
 	cmd    *exec.Cmd
 	out    *bufio.Scanner

@@ -24,7 +24,7 @@ var (
 	errDisk = errors.New("the test's disk failed")
 )
 
-// A faultyFile is a log in memory that fails when it is told to.
+// A faultyFile is a log in memory that fails when the test sets an error.
 type faultyFile struct {
 	mu    sync.Mutex
 	text  []byte
@@ -117,7 +117,7 @@ func TestAppend_ShortWriteLeavesTheFileUnchanged(t *testing.T) {
 	}
 }
 
-// wantBroken checks that the store says what happened, to everybody that would change it.
+// wantBroken checks that the store returns the cause to every caller that would change it.
 func wantBroken(t *testing.T, s *FileStore, last int64, cause error) {
 	t.Helper()
 	for name, err := range map[string]error{
@@ -167,7 +167,7 @@ func TestAppend_FailedSyncIsNotRetried(t *testing.T) {
 	if err := s.Append([]Record{shortRecord(2)}); !errors.Is(err, errDisk) {
 		t.Errorf("Append = %v, want the error of the disk", err)
 	}
-	f.syncErr = nil // a system may say yes the second time
+	f.syncErr = nil // a system may succeed the second time
 	if string(f.text) != before {
 		t.Errorf("file is %q, want %q", f.text, before)
 	}

@@ -16,7 +16,7 @@ import (
 	"github.com/drover-agents/drover/session"
 )
 
-// holdForever has the log open until nobody is left.
+// holdForever has the log open until its input ends.
 func holdForever(path string) error {
 	s, err := session.OpenFile(path, nil)
 	if err != nil {

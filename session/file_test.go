@@ -121,8 +121,8 @@ func TestOpenFile_TornEndIsCutOffAndKept(t *testing.T) {
 			if got := len(readLog(t, reader, 0)); got != 3 || reader.Last() != 3 {
 				t.Errorf("reader has %d records, last %d, want 3", got, reader.Last())
 			}
-			var said bytes.Buffer
-			s := openLogFile(t, path, &session.FileOptions{Logger: slog.New(slog.NewTextHandler(&said, nil))})
+			var logged bytes.Buffer
+			s := openLogFile(t, path, &session.FileOptions{Logger: slog.New(slog.NewTextHandler(&logged, nil))})
 			if got := strings.Join(readLog(t, s, 0), "\n") + "\n"; got != threeGood {
 				t.Errorf("records are %q", got)
 			}
@@ -130,8 +130,8 @@ func TestOpenFile_TornEndIsCutOffAndKept(t *testing.T) {
 			if size != int64(len(torn)) || savedAs != path+".torn" || readText(t, savedAs) != torn {
 				t.Errorf("Repaired() = %d, %q, want %d bytes kept", size, savedAs, len(torn))
 			}
-			if !strings.Contains(said.String(), "torn") || !strings.Contains(said.String(), savedAs) {
-				t.Errorf("the logger was told %q", &said)
+			if !strings.Contains(logged.String(), "torn") || !strings.Contains(logged.String(), savedAs) {
+				t.Errorf("the logger received %q", &logged)
 			}
 			if err := s.Append([]session.Record{longRecord(4)}); err != nil {
 				t.Fatal(err)

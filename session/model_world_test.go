@@ -113,7 +113,7 @@ func (w *world) do(t *rapid.T, run func(context.Context) error, facts ...any) {
 	}
 	for _, f := range facts {
 		w.record(id, f)
-		id = 0 // reports of failures belong to nobody
+		id = 0 // reports of failures belong to no transaction
 	}
 }
 

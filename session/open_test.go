@@ -177,7 +177,7 @@ func TestSession_ParentAndClones(t *testing.T) {
 	}
 	tags["team"], s.Tags()["team"], clone.Tags()["team"] = "blue", "green", "grey"
 	if got := []string{s.Tags()["team"], clone.Tags()["team"]}; !cmp.Equal(got, []string{"red", "red"}) {
-		t.Errorf("tags are %v: somebody has changed them", got)
+		t.Errorf("tags are %v: they were changed", got)
 	}
 	if _, err := session.Open(&given{newDisk(), []session.Record{{Pos: 9}}}, &session.Options{Parent: parent}); err == nil {
 		t.Error("a damaged log was opened")

@@ -100,7 +100,7 @@ func ExampleSession_RecordTool() {
 	// Now: Fix the cart
 }
 
-// What the session knows of the task goes before what the user says.
+// What the session knows of the task goes before the message of the user.
 func ExampleContextLines() {
 	s := session.New(nil)
 	for _, v := range []any{

@@ -24,7 +24,7 @@ func TestToolTx_ValueThatPanicsInJSONFailsTheCall(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	bomb := tool.Must("bomb", "Returns a value that nobody can write.", func(ctx context.Context, _ struct{}) (explosive, error) {
+	bomb := tool.Must("bomb", "Returns a value that cannot be written.", func(ctx context.Context, _ struct{}) (explosive, error) {
 		dispatch(t, ctx, s, remark{"a"})
 		return explosive{"x"}, nil
 	})

@@ -29,7 +29,7 @@ type noteInput struct {
 	Then string `json:"then,omitempty"`
 }
 
-// noteTool dispatches what it is told, and then ends as it is told.
+// noteTool dispatches the text of its input, and then ends as its input asks.
 func noteTool() *tool.Tool {
 	return tool.Must("note", "Notes something.", func(ctx context.Context, in noteInput) (string, error) {
 		s, ok := session.From(ctx)
@@ -107,7 +107,7 @@ func TestToolTx_EachCallIsATransactionAndRecordedOnce(t *testing.T) {
 func checkCall(t testing.TB, s *session.Session, call tool.Call, result tool.Result, want tool.Outcome, problem string) {
 	t.Helper()
 	if n := session.Query[session.ToolInvoked](s).Len(); n != 1 {
-		t.Fatalf("the call was told %d times", n)
+		t.Fatalf("the call was recorded %d times", n)
 	}
 	got := latest[session.ToolInvoked](t, s)
 	if result.Outcome != want || got.Status != want || got.CallID != call.ID || got.Name != call.Name || got.Source != session.BridgedTool ||
@@ -155,7 +155,7 @@ func TestToolTx_DryRunLeavesNothing(t *testing.T) {
 	}
 }
 
-// Two calls of one tool with one input are told apart by their ids alone.
+// Two calls of one tool with one input are distinguished by their ids alone.
 func TestToolTx_EqualCallsAreSeparate(t *testing.T) {
 	s := session.New(nil)
 	same := tool.Must("same", "Notes a text.", func(ctx context.Context, in noteInput) (string, error) {
@@ -207,10 +207,10 @@ func TestToolTx_HandlerThatOutlivesItsCallChangesNothing(t *testing.T) {
 		r := tool.MustRegistry(&tool.Options{Around: session.ToolTx(s, nil), Timeout: time.Second}, deaf)
 		r.Execute(t.Context(), tool.Call{ID: "id", Name: "deaf"})
 		if err := <-late; !errors.Is(err, session.ErrTxOver) {
-			t.Errorf("a late dispatch says %v, want ErrTxOver", err)
+			t.Errorf("a late dispatch returns %v, want ErrTxOver", err)
 		}
 		if err := <-late; !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("a late dispatch in the handler's context says %v", err)
+			t.Errorf("a late dispatch in the handler's context returns %v", err)
 		}
 		if got := notes(s); len(got) != 0 {
 			t.Errorf("%q are left", got)
@@ -266,13 +266,13 @@ func TestToolTx_FailedCallsLeaveParallelCallsIntact(t *testing.T) {
 		if got, _ := session.Query[int](s).Latest(); got != want {
 			t.Fatalf("the sum is %d, want %d", got, want)
 		}
-		var told []string
+		var reported []string
 		for c := range session.Query[session.ToolInvoked](s).All() {
-			told = append(told, string(c.CallID))
+			reported = append(reported, string(c.CallID))
 		}
-		slices.Sort(told)
-		if len(slices.Compact(told)) != len(ends) {
-			t.Fatalf("%d calls were recorded as %v", len(ends), told)
+		slices.Sort(reported)
+		if len(slices.Compact(reported)) != len(ends) {
+			t.Fatalf("%d calls were recorded as %v", len(ends), reported)
 		}
 	})
 }
@@ -303,7 +303,7 @@ func TestToolTx_InnerCallIsRolledBackWithTheOuter(t *testing.T) {
 		t.Errorf("after the call that failed: %s", diff)
 	}
 	if n := session.Query[session.ToolInvoked](s).Len(); n != 6 {
-		t.Errorf("%d calls are told, want 6: %v", n, invoked(s))
+		t.Errorf("%d calls are recorded, want 6: %v", n, invoked(s))
 	}
 }
 

@@ -160,9 +160,9 @@ func TestTx_IsOverAfterARollback(t *testing.T) {
 
 func TestDispatch_EntryHasTheCallThatCausedIt(t *testing.T) {
 	s := session.New(nil)
-	dispatch(t, t.Context(), s, remark{"nobody"})
+	dispatch(t, t.Context(), s, remark{"no call"})
 	in, outer := s.Begin(t.Context(), "toolu_tx")
-	_, inner := s.Begin(in, "toolu_tx") // of the same call: the innermost gets what the handler says
+	_, inner := s.Begin(in, "toolu_tx") // of the same call: the innermost gets what the handler dispatches
 	tools := tool.MustRegistry(nil, tool.Must("note", "Notes it.", func(ctx context.Context, n remark) (remark, error) {
 		_, err := s.Dispatch(ctx, n)
 		return n, err
@@ -179,7 +179,7 @@ func TestDispatch_EntryHasTheCallThatCausedIt(t *testing.T) {
 	if err := errors.Join(inner.Rollback(""), outer.Commit()); err != nil {
 		t.Fatal(err)
 	}
-	if got, want := texts(s), []string{"nobody", "toolu_free"}; !slices.Equal(got, want) {
+	if got, want := texts(s), []string{"no call", "toolu_free"}; !slices.Equal(got, want) {
 		t.Errorf("left are %q, want %q: a handler's events belong to the transaction of its call", got, want)
 	}
 }
@@ -208,12 +208,12 @@ func entries(s *session.Session) (all []session.Entry) {
 }
 
 // A rollback costs what was dispatched since its transaction began, not what is in the log: nothing is
-// folded if nobody else dispatched, and otherwise only what others did.
+// folded if no other caller dispatched, and otherwise only the events of others.
 func TestTx_RollbackFoldsOnlyEventsOfOthers(t *testing.T) {
 	for _, c := range []struct {
 		name           string
 		others, folded int
-	}{{"nobody else", 0, 0}, {"three others", 3, 3}} {
+	}{{"no others", 0, 0}, {"three others", 3, 3}} {
 		t.Run(c.name, func(t *testing.T) {
 			s, calls := session.New(nil), 0
 			session.Reduce(s, func(n total, e added) total { calls++; return n + total(e.N) })

@@ -3,6 +3,7 @@
 package telemetry
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"strconv"
@@ -35,6 +36,7 @@ func (r *Run) chatted(c modelCall) {
 	if c.Operation != messages {
 		return
 	}
+	r.provider = cmp.Or(c.Provider, r.provider)
 	if c.Agent == gateway.MainAgent || c.Agent == "" {
 		r.chat(r.turn, c)
 		return
@@ -48,7 +50,7 @@ func (r *Run) chatted(c modelCall) {
 
 func (r *Run) chat(within context.Context, c modelCall) {
 	attrs := []attribute.KeyValue{
-		attribute.String(keyOperation, opChat), attribute.String(keyProvider, r.start.Agent),
+		attribute.String(keyOperation, opChat), attribute.String(keyProvider, r.providerName()),
 		attribute.String(keyRequestModel, c.Model), attribute.String(keyResponseModel, c.Model),
 		attribute.Int(keyHTTPStatus, c.Status), attribute.Int(keyAttempts, c.Attempts),
 		attribute.Int64(keyInputTokens, c.Tokens.AllInput()), attribute.Int64(keyOutputTokens, c.Tokens.Output),
@@ -87,6 +89,6 @@ func (r *Run) counted(c modelCall, failure string) {
 	r.took(opChat, c.duration(), failure, model)
 	for kind, tokens := range map[string]int64{"input": c.Tokens.AllInput(), "output": c.Tokens.Output} {
 		r.meters.tokens.Record(r.ctx, float64(tokens), metric.WithAttributes(attribute.String(keyOperation, opChat),
-			attribute.String(keyProvider, r.start.Agent), model, attribute.String(keyTokenType, kind)))
+			attribute.String(keyProvider, r.providerName()), model, attribute.String(keyTokenType, kind)))
 	}
 }

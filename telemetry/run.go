@@ -27,13 +27,14 @@ type Run struct {
 	span  trace.Span
 	began time.Time
 
-	turn    context.Context // with the span of the turn
-	turns   int
-	session string
-	model   string
-	calls   map[event.CallID]*toolSpan  // those under way; the end of a turn ends them
-	agents  map[event.CallID]*agentSpan // by the call that runs the subagent; the end of a turn ends them
-	waiting []modelCall                 // of subagents that are not known yet
+	turn     context.Context // with the span of the turn
+	turns    int
+	session  string
+	model    string
+	provider string                      // of the last model call
+	calls    map[event.CallID]*toolSpan  // those under way; the end of a turn ends them
+	agents   map[event.CallID]*agentSpan // by the call that runs the subagent; the end of a turn ends them
+	waiting  []modelCall                 // of subagents that are not known yet
 }
 
 func (r *Run) begin(ctx context.Context) context.Context {
@@ -47,9 +48,12 @@ func (r *Run) begin(ctx context.Context) context.Context {
 // named are the attributes of every span about an agent.
 func (r *Run) named(operation, agent string) []attribute.KeyValue {
 	return []attribute.KeyValue{
-		attribute.String(keyOperation, operation), attribute.String(keyProvider, r.start.Agent), attribute.String(keyAgentName, agent),
+		attribute.String(keyOperation, operation), attribute.String(keyProvider, r.providerName()), attribute.String(keyAgentName, agent),
 	}
 }
+
+// providerName is who runs the model. Before its first call only the agent is known, and without a gateway that stays so.
+func (r *Run) providerName() string { return cmp.Or(r.provider, r.start.Agent) }
 
 // given adds an attribute that has a value.
 func given(attrs []attribute.KeyValue, key, value string) []attribute.KeyValue {
@@ -131,7 +135,7 @@ func (r *Run) End(e End) {
 	if e.Structured {
 		output = "json"
 	}
-	attrs := []attribute.KeyValue{attribute.Int(keyTurns, e.Turns), attribute.String(keyOutputType, output)}
+	attrs := []attribute.KeyValue{attribute.String(keyProvider, r.providerName()), attribute.Int(keyTurns, e.Turns), attribute.String(keyOutputType, output)}
 	attrs = given(attrs, keyConversation, cmp.Or(e.SessionID, r.session))
 	attrs = given(attrs, keyResponseModel, r.model)
 	attrs = given(attrs, keyStatus, string(e.Status))
@@ -158,6 +162,6 @@ func failure(e End) string {
 }
 
 func (r *Run) took(operation string, d time.Duration, failure string, more ...attribute.KeyValue) {
-	attrs := append([]attribute.KeyValue{attribute.String(keyOperation, operation), attribute.String(keyProvider, r.start.Agent)}, more...)
+	attrs := append([]attribute.KeyValue{attribute.String(keyOperation, operation), attribute.String(keyProvider, r.providerName())}, more...)
 	r.meters.duration.Record(r.ctx, d.Seconds(), metric.WithAttributes(given(attrs, keyErrorType, failure)...))
 }

@@ -116,7 +116,7 @@ func TestRun_EventsBecomeSpans(t *testing.T) {
 		events []event.Event
 		want   []string
 	}{
-		{"a model call that is told at its end", []event.Event{at(5, chat("main", 2))}, []string{"chat m in turn: 3-5"}},
+		{"a model call that is reported at its end", []event.Event{at(5, chat("main", 2))}, []string{"chat m in turn: 3-5"}},
 		{"a model call that failed", []event.Event{at(5, failed)}, []string{"chat m in turn: 3-5 !529"}},
 		{"a model call that broke off", []event.Event{at(5, broken)}, []string{"chat m in turn: 3-5 !incomplete"}},
 		{"what is no call of a model", []event.Event{at(5, other)}, nil},
@@ -142,12 +142,53 @@ func TestRun_EventsBecomeSpans(t *testing.T) {
 			[]event.Event{at(1, call("1", "Agent")), at(1, call("2", "Agent")), at(2, event.Text{Content: "x"}, "2"), at(3, event.Text{Content: "x"}, "1"), at(4, chat("a-2", 1)), at(5, result("1", event.ToolSuccess)), at(5, result("2", event.ToolSuccess))},
 			[]string{"chat m in invoke_agent Explore: 3-4", "execute_tool Agent in turn: 1-5", "execute_tool Agent in turn: 1-5", "invoke_agent Explore in execute_tool Agent: 1-3", "invoke_agent Explore in execute_tool Agent: 1-4"},
 		},
-		{"a model call of an agent that nobody knows", []event.Event{at(3, chat("stranger", 1))}, []string{"chat m in turn: 2-3"}},
+		{"a model call of an unknown agent", []event.Event{at(3, chat("stranger", 1))}, []string{"chat m in turn: 2-3"}},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			if diff := cmp.Diff(c.want, trace(t, c.events...)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// The provider is the one that the gateway reports, on the spans that began before it was known too.
+func TestRun_ProviderIsThatOfTheModelCalls(t *testing.T) {
+	for name, c := range map[string]struct {
+		provider, want string
+	}{
+		"a gateway reports it": {"aws.bedrock", "aws.bedrock"},
+		"it is not known":      {"", "claude-code"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			kept := tracetest.NewInMemoryExporter()
+			provider := sdktrace.NewTracerProvider(sdktrace.WithSyncer(kept))
+			defer func() { _ = provider.Shutdown(context.Background()) }()
+			_, run, err := (&telemetry.Options{TracerProvider: provider}).Begin(t.Context(), telemetry.Start{Agent: "claude-code", Prompt: "p"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			main, sub := chat("main", 1), chat("a-1", 1)
+			main.Provider, sub.Provider = c.provider, c.provider
+			run.Turn("x")
+			for _, ev := range []event.Event{at(1, main), at(1, call("1", "Agent")), at(2, event.Text{Content: "x"}, "1"), at(3, sub)} {
+				run.Event(ev)
+			}
+			run.End(telemetry.End{Status: event.DoneSuccess})
+			found := 0
+			for _, s := range kept.GetSpans() {
+				for _, a := range s.Attributes {
+					if a.Key != "gen_ai.provider.name" {
+						continue
+					}
+					if found++; a.Value.AsString() != c.want {
+						t.Errorf("the provider of %s is %q, want %q", s.Name, a.Value.AsString(), c.want)
+					}
+				}
+			}
+			if found != 4 { // two agents, two model calls
+				t.Errorf("%d spans have a provider, want 4", found)
 			}
 		})
 	}

@@ -37,7 +37,7 @@ func FuzzArguments(f *testing.F) {
 			got = nil
 			r := each.Run(context.Background(), tool.Call{Input: input})
 			if ran := got != nil; ran != fits || r.OK() != fits {
-				t.Fatalf("%q: fits %t, ran %t, said %q", input, fits, ran, r.Render())
+				t.Fatalf("%q: fits %t, ran %t, answered %q", input, fits, ran, r.Render())
 			}
 			if fits {
 				checkReceived(t, input, got)

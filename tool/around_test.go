@@ -108,18 +108,18 @@ func TestAround_ItsResultIsCompleted(t *testing.T) {
 		"no reason at all": {tool.Result{Outcome: tool.Failed}, tool.Failed},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var told event.ToolResult
+			var emitted event.ToolResult
 			r := tool.MustRegistry(&tool.Options{
 				Around: func(context.Context, *tool.Call, func(context.Context) tool.Result) tool.Result { return c.gives },
 				Emit: func(e event.Event) {
 					if result, ok := e.Payload.(event.ToolResult); ok {
-						told = result
+						emitted = result
 					}
 				},
 			}, &tool.Tool{Name: "work", Description: "Works.", Handler: func(context.Context, json.RawMessage) (tool.Result, error) { return tool.OK("fine"), nil }})
 			got := r.Execute(t.Context(), tool.Call{Name: "default:work"})
-			if got.Outcome != c.want || told.Status != c.want || got.Tool != "work" || (got.Err == nil) != (c.want == tool.Success) {
-				t.Errorf("got %+v and the event says %q, want %q of work", got, told.Status, c.want)
+			if got.Outcome != c.want || emitted.Status != c.want || got.Tool != "work" || (got.Err == nil) != (c.want == tool.Success) {
+				t.Errorf("got %+v and the event says %q, want %q of work", got, emitted.Status, c.want)
 			}
 		})
 	}

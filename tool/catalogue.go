@@ -78,9 +78,21 @@ type Fields struct {
 	Glob string
 	// Command holds a command line, Host a host or an URL, and Subagent the kind of a subagent.
 	Command, Host, Subagent string
+	// New holds the text that a call puts into the file of Paths, Old the text there that it replaces, and All
+	// whether it replaces every Old. A tool without Old writes the whole file.
+	New, Old, All string
+	// Edits holds a list of objects with the fields New, Old and All, which the input itself does not have then.
+	Edits string
 	// Scan finds the paths in an input that holds them otherwise: a patch names many. It reports false where
 	// there may be others. Nil means that inputs have no other paths.
 	Scan func(input json.RawMessage) (paths []string, ok bool)
+}
+
+// An Edit is what a call does to the text of a file: New replaces Old, every one if All is set. Without Old it
+// replaces the whole text.
+type Edit struct {
+	Old, New string
+	All      bool
 }
 
 // common is how an input is read without a catalogue.
@@ -143,6 +155,30 @@ func (f *Fields) PathsIn(input json.RawMessage) (paths []string, ok bool) {
 		}
 	}
 	return paths, ok
+}
+
+// EditsIn returns the edits that an input asks for, in their order. It is empty unless all of them can be read.
+func (f *Fields) EditsIn(input json.RawMessage) []Edit {
+	if f.New == "" {
+		return nil
+	}
+	var object map[string]json.RawMessage
+	if json.Unmarshal(input, &object) != nil {
+		return nil
+	}
+	objects := []map[string]json.RawMessage{object}
+	if f.Edits != "" && json.Unmarshal(object[f.Edits], &objects) != nil {
+		return nil
+	}
+	edits := make([]Edit, len(objects))
+	for i, object := range objects {
+		e := &edits[i]
+		if json.Unmarshal(object[f.New], &e.New) != nil || f.Old != "" && json.Unmarshal(object[f.Old], &e.Old) != nil {
+			return nil
+		}
+		_ = json.Unmarshal(object[f.All], &e.All) // most calls leave it out
+	}
+	return edits
 }
 
 // Field returns a field of an input that is a string, or "".

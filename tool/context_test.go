@@ -23,10 +23,10 @@ func TestContext_OutsideACallHasNothing(t *testing.T) {
 	if call, ok := tool.CallFrom(ctx); ok {
 		t.Errorf("got the call %+v, want none", call)
 	}
-	told := false
-	ctx = tool.WithProgress(ctx, func(context.Context, float64, float64, string) error { told = true; return nil })
-	if err := tool.Progress(ctx, 1, 2, "m"); err != nil || told {
-		t.Errorf("got %v and told %t, want nothing", err, told)
+	reported := false
+	ctx = tool.WithProgress(ctx, func(context.Context, float64, float64, string) error { reported = true; return nil })
+	if err := tool.Progress(ctx, 1, 2, "m"); err != nil || reported {
+		t.Errorf("got %v and reported %t, want nothing", err, reported)
 	}
 	if tool.Logger(ctx).Enabled(ctx, slog.LevelError) {
 		t.Error("a line outside a call goes somewhere")
@@ -69,7 +69,7 @@ func TestCallFrom_NestedCallKnowsItself(t *testing.T) {
 
 func TestProgress_ReachesTheCaller(t *testing.T) {
 	var got []string
-	stop := errors.New("nobody there")
+	stop := errors.New("no reader")
 	ctx := tool.WithProgress(t.Context(), func(_ context.Context, done, total float64, message string) error {
 		got = append(got, fmt.Sprint(done, "/", total, " ", message))
 		if done == 2 {
@@ -81,7 +81,7 @@ func TestProgress_ReachesTheCaller(t *testing.T) {
 		if err := tool.Progress(ctx, 1, 0, ""); err != nil {
 			return tool.Result{}, err
 		}
-		return tool.Say("done"), tool.Progress(ctx, 2, 3, "half")
+		return tool.Text("done"), tool.Progress(ctx, 2, 3, "half")
 	})
 	r := made.Run(ctx, tool.Call{})
 	if diff := cmp.Diff([]string{"1/0 ", "2/3 half"}, got); diff != "" {

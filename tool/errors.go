@@ -118,6 +118,15 @@ func failure(ctx context.Context, err error) *Error {
 	return &Error{Code: CodeFailed, Category: CategoryInternal, Err: err, Message: text()}
 }
 
+// notRun is the failure of a call whose context ended before the tool ran.
+func notRun(ctx context.Context, err error) *Error {
+	e := failure(ctx, err)
+	if e.Code == CodeTimeout {
+		e.Message = timeOver
+	}
+	return e
+}
+
 // isTimeout reports whether an error is of a deadline that no context had: of a connection or a file.
 func isTimeout(err error) bool {
 	var network net.Error

@@ -63,14 +63,14 @@ func TestError_FailuresAreInTheResult(t *testing.T) {
 		{"a failed result", func(context.Context) (tool.Result, error) { return tool.Fail("no"), nil }, shown{tool.Failed, "FAILED", "internal", "no", false}, nil},
 		{"a result with an error alone", func(context.Context) (tool.Result, error) { return tool.Result{Err: busy}, nil }, shown{tool.Failed, "BUSY", "transient", "Try again in a minute.", true}, io.EOF},
 		{"a success with an error", func(context.Context) (tool.Result, error) { return tool.Result{Outcome: tool.Success, Err: busy}, nil }, shown{tool.Failed, "BUSY", "transient", "Try again in a minute.", true}, io.EOF},
-		{"a failed result without a reason", func(context.Context) (tool.Result, error) { return tool.Result{Outcome: tool.Failed}, nil }, shown{tool.Failed, "FAILED", "internal", `The call ended with "error", without a reason.`, false}, nil},
+		{"a failed result without a reason", func(context.Context) (tool.Result, error) { return tool.Result{Outcome: tool.Failed}, nil }, shown{tool.Failed, "FAILED", "internal", `The call ended with "error", without a reason. Continue without its result.`, false}, nil},
 		{"approval needed", func(context.Context) (tool.Result, error) {
 			return tool.Result{Outcome: tool.NeedsApproval, Action: &tool.Action{Type: "approval", Message: "ask"}}, nil
 		}, shown{tool.NeedsApproval, "NEEDS_APPROVAL", "permission", "ask", false}, nil},
 		{"denied by the handler", func(context.Context) (tool.Result, error) {
 			return tool.Result{Outcome: tool.Denied, Message: "no"}, nil
 		}, shown{tool.Denied, "DENIED", "permission", "no", false}, nil},
-		{"cancelled by the handler", func(context.Context) (tool.Result, error) { return tool.Result{Outcome: tool.Cancelled}, nil }, shown{tool.Cancelled, "CANCELLED", "cancelled", `The call ended with "cancelled", without a reason.`, false}, nil},
+		{"cancelled by the handler", func(context.Context) (tool.Result, error) { return tool.Result{Outcome: tool.Cancelled}, nil }, shown{tool.Cancelled, "CANCELLED", "cancelled", `The call ended with "cancelled", without a reason. Continue without its result.`, false}, nil},
 		{"a panic", func(context.Context) (tool.Result, error) { panic("boom") }, shown{tool.Failed, "PANIC", "internal", "Error: the tool panicked: boom", false}, nil},
 		{"a panic with an error", func(context.Context) (tool.Result, error) { panic(io.EOF) }, shown{tool.Failed, "PANIC", "internal", "Error: the tool panicked: EOF", false}, nil},
 		{"a panic of the runtime", func(context.Context) (tool.Result, error) { return tool.OK([]int{}[len(busy.Code)]), nil }, shown{tool.Failed, "PANIC", "internal", "Error: the tool panicked: runtime error: index out of range [4] with length 0", false}, nil},

@@ -76,7 +76,7 @@ func (r *Registry) around(ctx context.Context, name string, call *Call, next fun
 // executeFound takes a call through everything that may stop it, and runs it.
 func (r *Registry) executeFound(ctx context.Context, t *Tool, call *Call) Result {
 	if err := ctx.Err(); err != nil {
-		return named(t, failed(failure(ctx, err)))
+		return named(t, failed(notRun(ctx, err)))
 	}
 	problem := r.spend()
 	if problem == nil {
@@ -93,7 +93,7 @@ func (r *Registry) executeFound(ctx context.Context, t *Tool, call *Call) Result
 	}
 	held, err := r.reserve(ctx, t)
 	if err != nil {
-		return named(t, failed(failure(ctx, err)))
+		return named(t, failed(notRun(ctx, err)))
 	}
 	defer held.release()
 	call.Timeout = stricter(call.Timeout, r.opts.Timeout)

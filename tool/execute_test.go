@@ -143,7 +143,7 @@ func TestExecute_Outcomes(t *testing.T) {
 			[]string{"tool_use", "tool:step validated", "tool:step denied", "tool_result denied"},
 		},
 		{
-			"a decider that says nothing denies",
+			"an empty decision denies",
 			tool.Options{Decider: deciding(event.Decision{})},
 			sumOf("1", "2"), tool.Denied, tool.CodeDenied, "Policy denied",
 			[]string{"tool_use", "tool:step validated", "tool:step denied", "tool_result denied"},
@@ -175,13 +175,13 @@ func TestExecute_Outcomes(t *testing.T) {
 		},
 		{
 			"a policy that denies",
-			tool.Options{Before: []tool.Before{says(event.Decision{Reason: "before"}), says(event.Decision{Reason: "never asked"})}},
+			tool.Options{Before: []tool.Before{answering(event.Decision{Reason: "before"}), answering(event.Decision{Reason: "never asked"})}},
 			sumOf("1", "2"), tool.Denied, tool.CodeDenied, "before",
 			[]string{"tool_use", "tool:step validated", "gate:decision deny", "tool:step denied", "tool_result denied"},
 		},
 		{
 			"a policy that asks",
-			tool.Options{Before: []tool.Before{says(event.Decision{Verdict: event.Ask})}},
+			tool.Options{Before: []tool.Before{answering(event.Decision{Verdict: event.Ask})}},
 			sumOf("1", "2"), tool.NeedsApproval, tool.CodeNeedsApproval, "Tool sum needs approval, and no approver was asked. Continue without this call.",
 			[]string{"tool_use", "tool:step validated", "gate:decision ask", "tool:step needs_approval", "tool_result needs_approval"},
 		},
@@ -213,13 +213,13 @@ func TestExecute_Outcomes(t *testing.T) {
 	}
 }
 
-func says(d event.Decision) tool.Before {
+func answering(d event.Decision) tool.Before {
 	return func(context.Context, *tool.Tool, tool.Call) (event.Decision, bool) { return d, true }
 }
 
 func TestDecider_JudgesTheCallThatWouldRun(t *testing.T) {
 	d := &decideWith{Decision: event.Decision{Verdict: event.Allow}}
-	r := tool.MustRegistry(&tool.Options{Decider: d, Before: []tool.Before{says(event.Decision{Verdict: event.Allow, Input: json.RawMessage(`{"a":7,"b":0}`)})}}, sum())
+	r := tool.MustRegistry(&tool.Options{Decider: d, Before: []tool.Before{answering(event.Decision{Verdict: event.Allow, Input: json.RawMessage(`{"a":7,"b":0}`)})}}, sum())
 	if got := r.Execute(t.Context(), sumOf("1", "2")); got.Render() != "7" {
 		t.Errorf("got %q, want the sum of the input that the policy wrote", got.Render())
 	}
@@ -389,12 +389,12 @@ func TestRegistry_HandlersGetContextLoggerAndProgress(t *testing.T) {
 		user, _ = userKey.From(ctx)
 		log := tool.Logger(ctx).With("k", 1).WithGroup("g")
 		log.InfoContext(ctx, "looking", "err", errors.New("none"), slog.Group("deep", "x", true))
-		log.DebugContext(ctx, "not told")
+		log.DebugContext(ctx, "not reported")
 		return "", tool.Progress(ctx, 1, 2, "half")
 	})
-	var told []string
+	var progress []string
 	ctx := tool.WithProgress(t.Context(), func(_ context.Context, done, total float64, message string) error {
-		told = append(told, message)
+		progress = append(progress, message)
 		return nil
 	})
 	r := tool.MustRegistry(&tool.Options{
@@ -421,10 +421,10 @@ func TestRegistry_HandlersGetContextLoggerAndProgress(t *testing.T) {
 	if diff := cmp.Diff(want, log); diff != "" {
 		t.Errorf("the log event (-want +got):\n%s", diff)
 	}
-	if lines := strings.Join(j.lines(), "\n"); !strings.Contains(lines, "tool:progress") || strings.Contains(lines, "not told") {
+	if lines := strings.Join(j.lines(), "\n"); !strings.Contains(lines, "tool:progress") || strings.Contains(lines, "not reported") {
 		t.Errorf("events:\n%s", lines)
 	}
-	if diff := cmp.Diff([]string{"half"}, told); diff != "" {
+	if diff := cmp.Diff([]string{"half"}, progress); diff != "" {
 		t.Errorf("progress (-want +got):\n%s", diff)
 	}
 }
@@ -432,18 +432,18 @@ func TestRegistry_HandlersGetContextLoggerAndProgress(t *testing.T) {
 func TestExecute_DryRunDoesNotRunTheHandler(t *testing.T) {
 	ran := false
 	r := tool.MustRegistry(nil, tool.Must("rm", "removes", func(context.Context, tool.None) (int, error) { ran = true; return 0, nil },
-		tool.WithDryRun(func(context.Context, json.RawMessage) (tool.Result, error) { return tool.Say("would remove"), nil })), sum())
+		tool.WithDryRun(func(context.Context, json.RawMessage) (tool.Result, error) { return tool.Text("would remove"), nil })), sum())
 	if got := r.Execute(t.Context(), tool.Call{Name: "rm", DryRun: true}); got.Render() != "would remove" || !got.DryRun || ran {
 		t.Errorf("got %q (dry %v), ran %v", got.Render(), got.DryRun, ran)
 	}
 	if got := r.Execute(t.Context(), tool.Call{Name: "sum", DryRun: true}); got.Err == nil || got.Err.Code != tool.CodeNoDryRun {
-		t.Errorf("got %+v, want that the tool cannot tell", got)
+		t.Errorf("got %+v, want that the tool has no dry run", got)
 	}
 }
 
 func TestRegistry_PartsReportUnderTheWholeCall(t *testing.T) {
 	var j journal
-	part := tool.Must("part", "tells much", func(ctx context.Context, _ tool.None) (map[string]int, error) {
+	part := tool.Must("part", "reports much", func(ctx context.Context, _ tool.None) (map[string]int, error) {
 		tool.Logger(ctx).InfoContext(ctx, "from a part")
 		return map[string]int{}, tool.Progress(ctx, 1, 1, "")
 	})

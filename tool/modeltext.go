@@ -15,7 +15,7 @@ const (
 	replacedInput    = "A policy replaced the arguments, and they are invalid: %v. Continue without this call."
 	unknownTool      = "There is no tool %q. Call one of these: %s."
 	notServed        = "Tool %s has no handler. Use another tool."
-	noDryRun         = "Tool %s has no dry run."
+	noDryRun         = "Tool %s has no dry run. Continue without this call."
 	unprepared       = "Error: the call could not be prepared, and the tool did not run. Continue without this call."
 	callsExhausted   = "Call budget exhausted: %d calls are allowed. Call no more tools; give your final answer."
 	timeExhausted    = "Time budget exhausted: calls are allowed for %s. Call no more tools; give your final answer."
@@ -23,6 +23,7 @@ const (
 	policyFailed     = "A policy failed: %v. Continue without this call."
 	decisionFailed   = "The decision about this call failed. Continue without this call."
 	needsApprovalFor = "Tool %s needs approval, and no approver was asked. Continue without this call."
+	timeOver         = "The time for this call was over before the tool ran, and it did nothing. Call it again if you still need it."
 )
 
 // Calls that ran, or may have run.
@@ -36,7 +37,7 @@ const (
 	cancelled       = "Cancelled"
 	cancelledFor    = "Cancelled: %v"
 	stillRuns       = "%s. It was asked to stop and still runs after %s. Do not call it again; its effects may come later."
-	noReason        = "The call ended with %q, without a reason."
+	noReason        = "The call ended with %q, without a reason. Continue without its result."
 )
 
 // Manual returns the text about the tool that a model reads where the tool is served: the description, the

@@ -106,7 +106,7 @@ func TestArguments_RefusalIsTextForTheModel(t *testing.T) {
 
 func TestArguments_ReachTheHandler(t *testing.T) {
 	var got search
-	made := tool.Must("search", "d", func(_ context.Context, p search) (tool.Result, error) { got = p; return tool.Say("ok"), nil })
+	made := tool.Must("search", "d", func(_ context.Context, p search) (tool.Result, error) { got = p; return tool.Text("ok"), nil })
 	r := made.Run(t.Context(), tool.Call{Input: json.RawMessage(` {"path":"a/\u00e9","limit":3,"labels":{"k":"v"},"filters":[{"name":"x"}]} `)})
 	want := search{Path: "a/é", Limit: 3, Labels: map[string]string{"k": "v"}, Filters: []filter{{Name: "x"}}}
 	if diff := cmp.Diff(want, got); diff != "" || !r.OK() {
@@ -158,7 +158,7 @@ func TestNew_RefusesInvalidDeclarations(t *testing.T) {
 			}
 		})
 	}
-	var at *schema.PlaceError
+	var at *schema.LocationError
 	if _, err := tool.New[args, string]("x", "d", nil); !errors.As(err, &at) {
 		t.Errorf("got %v, want the error of the schema wrapped", err)
 	}

@@ -23,13 +23,13 @@ func TestRisk_BecomesTags(t *testing.T) {
 		opts []tool.Option
 		want []string
 	}{
-		{"nothing said", nil, nil},
+		{"nothing declared", nil, nil},
 		{"options", []tool.Option{tool.Mutates, tool.Dangerous}, []string{"mutating", "dangerous"}},
 		{"metadata", []tool.Option{tool.WithMetadata(metadata("readOnly", true))}, []string{"readonly"}},
 		{"after the tags of the tool", []tool.Option{tool.WithTags("files"), tool.ReadOnly}, []string{"files", "readonly"}},
 		{"each tag once", []tool.Option{tool.WithTags("mutating", "files", "files"), tool.WithTags("files"), tool.Mutates}, []string{"mutating", "files"}},
 		{"only what holds", []tool.Option{tool.ReadOnly, tool.Mutates}, []string{"mutating"}},
-		{"what a tag said stays said", []tool.Option{tool.WithTags("mutating"), tool.ReadOnly}, []string{"mutating", "readonly"}},
+		{"what a tag declares stays", []tool.Option{tool.WithTags("mutating"), tool.ReadOnly}, []string{"mutating", "readonly"}},
 		{"capabilities do not", []tool.Option{tool.FileWrite}, nil},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -68,7 +68,7 @@ func TestOption_SetEveryField(t *testing.T) {
 		tool.WithExamples(tool.Example{Description: "e", Input: json.RawMessage(`{"q":1}`)}),
 		tool.WithTimeout(time.Minute), tool.WithConcurrency(3), tool.WithDeprecation("use y"), tool.WithHiddenValue(),
 		tool.WithAlwaysLoad(), tool.WithSearchHint("hint"), tool.WithInput(input), tool.WithOutput(output),
-		tool.WithDryRun(func(context.Context, json.RawMessage) (tool.Result, error) { return tool.Say("would"), nil }),
+		tool.WithDryRun(func(context.Context, json.RawMessage) (tool.Result, error) { return tool.Text("would"), nil }),
 	)
 	if got.Input != input || got.Output != output || got.Handler == nil || got.DryRun == nil {
 		t.Error("the schemas or the handlers are not those that were given")

@@ -17,7 +17,7 @@ type article struct {
 
 func price(_ context.Context, a article) (string, error) { return a.Name + " costs 3.", nil }
 
-// A registry runs calls, and tells what becomes of each.
+// A registry runs calls, and reports what becomes of each.
 func ExampleNewRegistry() {
 	registry, err := tool.NewRegistry(&tool.Options{
 		Emit: func(e event.Event) {

@@ -73,8 +73,8 @@ type Action struct {
 // OK is a success with a value.
 func OK(value any) Result { return Result{Outcome: Success, Value: value} }
 
-// Say is a success with a message alone.
-func Say(message string) Result { return Result{Outcome: Success, Message: message} }
+// Text is a success with a message alone.
+func Text(message string) Result { return Result{Outcome: Success, Message: message} }
 
 // Fail is a failure that the model reads and may repair.
 func Fail(message string) Result {

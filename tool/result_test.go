@@ -49,7 +49,7 @@ func TestResult_Render(t *testing.T) {
 		{"bytes as they are", tool.OK([]byte("raw")), "raw"},
 		{"JSON as it is", tool.OK(json.RawMessage(`{ "a": 1 }`)), `{ "a": 1 }`},
 		{"an empty string gives the message", tool.Result{Value: "", Message: "m"}, "m"},
-		{"no value gives the message", tool.Say("m"), "m"},
+		{"no value gives the message", tool.Text("m"), "m"},
 		{"neither", tool.OK(nil), ""},
 		{"a hidden value gives the message", tool.Result{Value: "secret", Message: "m", HideValue: true}, "m"},
 		{"a hidden value without a message", tool.Result{Value: "secret", HideValue: true}, ""},
@@ -62,7 +62,7 @@ func TestResult_Render(t *testing.T) {
 		{"an outcome beats the value", tool.Result{Outcome: tool.Denied, Value: "v", Message: "not you"}, "not you"},
 		{"approval", tool.Result{Outcome: tool.NeedsApproval, Action: &tool.Action{Type: "approval", Message: "ask the owner"}}, "ask the owner"},
 		{"an error beats the action", tool.Result{Outcome: tool.NeedsApproval, Err: &tool.Error{Message: "why"}, Action: &tool.Action{Message: "ask"}}, "why"},
-		{"no reason at all", tool.Result{Outcome: tool.Cancelled}, `The call ended with "cancelled", without a reason.`},
+		{"no reason at all", tool.Result{Outcome: tool.Cancelled}, `The call ended with "cancelled", without a reason. Continue without its result.`},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			if got := tc.result.Render(); got != tc.want {
@@ -97,7 +97,7 @@ func TestResult_OfATypedHandler(t *testing.T) {
 		{"a nil reply", returning((*tool.Reply[int])(nil)), tool.Result{}},
 		{"a reply that hides its value", returning(tool.Reply[answer]{Message: "m", HideValue: true}), tool.Result{Value: answer{}, Message: "m", HideValue: true}},
 		{"a result", returning(tool.Result{Message: "m", Structured: json.RawMessage(`{"own":1}`)}), tool.Result{Message: "m", Structured: json.RawMessage(`{"own":1}`)}},
-		{"a pointer to a result", returning(new(tool.Say("m"))), tool.Result{Message: "m"}},
+		{"a pointer to a result", returning(new(tool.Text("m"))), tool.Result{Message: "m"}},
 		{"a nil result", returning((*tool.Result)(nil)), tool.Result{}},
 		{"a tool that hides values", returning(answer{}, tool.WithHiddenValue()), tool.Result{Value: answer{}, HideValue: true}},
 		{"a value without a JSON form", returning[any](math.NaN()), tool.Result{Value: "NaN"}},

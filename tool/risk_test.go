@@ -26,7 +26,7 @@ func TestRisk_ComesFromOptionsMetadataAndTags(t *testing.T) {
 		tags     []string
 		want     tool.Risk
 	}{
-		{name: "nothing said, no risk"},
+		{name: "nothing declared, no risk"},
 		{name: "option mutates", risk: tool.Mutates, want: tool.Mutates},
 		{name: "option read-only", risk: tool.ReadOnly, want: tool.ReadOnly},
 		{name: "option mutates beats option read-only", risk: tool.Mutates | tool.ReadOnly, want: tool.Mutates},
@@ -76,7 +76,7 @@ func TestCapability_IsTheUnionOfAllDeclarations(t *testing.T) {
 		tags     []string
 		want     tool.Capability
 	}{
-		{name: "nothing said, none needed"},
+		{name: "nothing declared, none needed"},
 		{name: "options", own: tool.FileWrite | tool.NetworkAccess, want: tool.FileWrite | tool.NetworkAccess},
 		{name: "metadata made in Go", metadata: []string{"shellExecute"}, want: tool.ShellExecute},
 		{name: "metadata read from JSON", metadata: []any{"fileWrite", 7, "networkAccess"}, want: tool.FileWrite | tool.NetworkAccess},

@@ -125,11 +125,10 @@ func (t *Tool) perform(ctx context.Context, call *Call) Result {
 	if call.DryRun {
 		handler = t.DryRun
 	}
-	r, err := Result{}, ctx.Err()
-	if err == nil {
-		r, err = invoke(ctx, handler, call.Input)
-	}
-	if err != nil {
+	var r Result
+	if err := ctx.Err(); err != nil {
+		r = failed(notRun(ctx, err))
+	} else if r, err = invoke(ctx, handler, call.Input); err != nil {
 		r = failed(failure(ctx, err))
 	} else {
 		r = t.finish(r)

@@ -73,6 +73,42 @@ func TestTimeout_StopsAHandlerThatObservesItsContext(t *testing.T) {
 	})
 }
 
+// A model that reads that the tool did not run need not check what it did.
+func TestTimeout_BeforeTheToolRuns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ran := 0
+		made := doing(func(ctx context.Context) (tool.Result, error) {
+			ran++
+			<-ctx.Done()
+			return tool.OK("stopped"), nil
+		})
+		r := tool.MustRegistry(&tool.Options{Concurrency: 1}, made)
+		over, cancel := context.WithDeadline(t.Context(), time.Now())
+		defer cancel()
+		short, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		long, stop := context.WithCancel(t.Context())
+		done := make(chan tool.Result)
+		go func() { done <- r.Execute(long, tool.Call{Name: "doing"}) }()
+		synctest.Wait() // the only slot is taken
+		for name, got := range map[string]tool.Result{
+			"of the tool alone":  made.Run(over, tool.Call{}),
+			"of a registry":      r.Execute(over, tool.Call{Name: "doing"}),
+			"waiting for a slot": r.Execute(short, tool.Call{Name: "doing"}),
+		} {
+			want := "The time for this call was over before the tool ran, and it did nothing. Call it again if you still need it."
+			if got.Render() != want || got.Err.Code != tool.CodeTimeout || !got.Err.Retryable {
+				t.Errorf("%s: got %q, %+v, want %q", name, got.Render(), got.Err, want)
+			}
+		}
+		stop()
+		<-done
+		if ran != 1 {
+			t.Errorf("the tool ran %d times, want once", ran)
+		}
+	})
+}
+
 func TestTimeout_DoesNotWaitForAHandlerThatIgnoresItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var effect atomic.Bool
@@ -179,7 +215,7 @@ func TestRun_DryRun(t *testing.T) {
 	ran := false
 	real := func(context.Context, search) (string, error) { ran = true; return "done", nil }
 	dry := tool.WithDryRun(func(_ context.Context, input json.RawMessage) (tool.Result, error) {
-		return tool.Say("would search " + string(input)), nil
+		return tool.Text("would search " + string(input)), nil
 	})
 	for _, tc := range []struct {
 		name  string
@@ -190,7 +226,7 @@ func TestRun_DryRun(t *testing.T) {
 	}{
 		{"answered", tool.Must("search", "d", real, dry), `{"path":"a"}`, `would search {"path":"a"}`, ""},
 		{"of a tool that is declared alone", tool.Must[search, string]("search", "d", nil, dry), `{"path":"a"}`, `would search {"path":"a"}`, ""},
-		{"of a tool that cannot tell", tool.Must("search", "d", real), `{"path":"a"}`, "Tool search has no dry run.", tool.CodeNoDryRun},
+		{"of a tool without a dry run", tool.Must("search", "d", real), `{"path":"a"}`, "Tool search has no dry run. Continue without this call.", tool.CodeNoDryRun},
 		{"with wrong arguments", tool.Must("search", "d", real, dry), `{}`, `Validation error: value does not match its schema: (root): property "path" is missing. Correct the arguments and call the tool again.`, tool.CodeInvalidInput},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -4,6 +4,7 @@ package tool_test
 
 import (
 	"context"
+	"runtime"
 	"sync"
 	"testing"
 
@@ -11,7 +12,7 @@ import (
 	"github.com/drover-agents/drover/tool"
 )
 
-// The last handler may end, and the next begin, at the very moment at which somebody waits.
+// The last handler may end, and the next begin, at the very moment at which a caller waits.
 func TestWait_CallsMayBeginMeanwhile(t *testing.T) {
 	r := tool.MustRegistry(nil, tool.Must("look", "Looks.", func(context.Context, tool.None) (string, error) { return "seen", nil }))
 	ctx, cancel := context.WithCancel(t.Context()) // one that can end: the handlers then have goroutines
@@ -19,7 +20,8 @@ func TestWait_CallsMayBeginMeanwhile(t *testing.T) {
 	for range 4 {
 		waiting.Go(func() {
 			for ctx.Err() == nil {
-				_ = r.Wait(ctx) // that it fails at the end is no matter
+				_ = r.Wait(ctx)   // that it fails at the end is no matter
+				runtime.Gosched() // otherwise four busy loops leave the calls no core
 			}
 		})
 	}

@@ -134,7 +134,7 @@ func newRepository(b *testing.B, dir string) *repository {
 	return r
 }
 
-// run leaves out everything that somebody has set up for git on this machine.
+// run leaves out everything that is set up for git on this machine.
 func (r *repository) run(b *testing.B, args ...string) {
 	b.Helper()
 	cmd := exec.Command(r.git, args...)

@@ -24,10 +24,10 @@ func TestRollback_BesideAProcessThatStillWrites(t *testing.T) {
 	text := b.fails("c")
 	must(t, child.Process.Kill())
 	_ = child.Wait()
-	if !strings.Contains(text, "m/d/b.txt") || len(b.told) != 1 {
-		t.Fatalf("the model is told %q, and others %+v", text, b.told)
+	if !strings.Contains(text, "m/d/b.txt") || len(b.emitted) != 1 {
+		t.Fatalf("the model receives %q, and the events are %+v", text, b.emitted)
 	}
-	for _, c := range b.told[0].Conflicts {
+	for _, c := range b.emitted[0].Conflicts {
 		if strings.Count(text, c.Path+"`") != 1 {
 			t.Errorf("%s is not named once: %q", c.Path, text)
 		}

@@ -24,11 +24,11 @@ import (
 
 // A bound is a workspace with two files and the calls of an agent's run, which the test makes.
 type bound struct {
-	t     *testing.T
-	w     *Workspace
-	outer *Tx // which the run is part of
-	txs   map[string]*Tx
-	told  []Restored
+	t       *testing.T
+	w       *Workspace
+	outer   *Tx // which the run is part of
+	txs     map[string]*Tx
+	emitted []Restored
 }
 
 func newBound(t *testing.T, opts Options) *bound {
@@ -49,7 +49,7 @@ func bindTo(within context.Context, t *testing.T, w *Workspace) *bound {
 }
 
 func (b *bound) Begin(ctx context.Context, call Call) error {
-	call.Agent, call.Emit = true, func(p event.Payload) { b.told = append(b.told, p.(Restored)) }
+	call.Agent, call.Emit = true, func(p event.Payload) { b.emitted = append(b.emitted, p.(Restored)) }
 	_, tx, err := b.w.Begin(WithTx(ctx, b.outer), call)
 	if err == nil {
 		b.txs[string(call.ID)] = tx
@@ -83,7 +83,7 @@ func (b *bound) waits(id string, paths ...string) {
 	}
 }
 
-func (b *bound) fails(id string) (told string) { return b.txs[id].Undo(b.t.Context()) }
+func (b *bound) fails(id string) (text string) { return b.txs[id].Undo(b.t.Context()) }
 
 func (b *bound) write(name, text string) {
 	b.t.Helper()
@@ -219,15 +219,15 @@ func TestKeepFailedShell_KeepsOnlyFilesOfCommands(t *testing.T) {
 	b := newBound(t, Options{KeepFailedShell: true})
 	must(t, b.Begin(t.Context(), Call{ID: "command", Shell: true}))
 	b.write("m/a.txt", "kept")
-	if told := b.fails("command"); told != "" {
-		t.Errorf("the model is told %q, want nothing", told)
+	if text := b.fails("command"); text != "" {
+		t.Errorf("the model receives %q, want nothing", text)
 	}
 	b.begins("write", "m/d/b.txt")
 	b.write("m/d/b.txt", "x")
 	b.fails("write")
 	b.wants(map[string]string{"m/a.txt": "kept", "m/d/b.txt": "d/b.txt"})
-	if len(b.told) != 1 || b.told[0].CallID != "write" {
-		t.Errorf("told is %+v, want the rollback of the write", b.told)
+	if len(b.emitted) != 1 || b.emitted[0].CallID != "write" {
+		t.Errorf("emitted is %+v, want the rollback of the write", b.emitted)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/drover-agents/drover/internal/safetext"
 	"github.com/drover-agents/drover/workspace/internal/filetree"
@@ -77,6 +78,14 @@ func writePart(w *bufio.Writer, name string, part part, opts DiffOptions) error 
 		diffText(before, after).write(w, opts.Context, safetext.Lines)
 	}
 	return nil
+}
+
+// TextDiff returns the lines in which two texts differ, with the lines around them, as [WriteDiff] shows those of a
+// file. It is empty for texts that are the same. Of opts only Context counts.
+func TextDiff(before, after string, opts *DiffOptions) string {
+	var out strings.Builder
+	diffText(before, after).write(&out, opts.withDefaults().Context, safetext.Lines)
+	return out.String()
 }
 
 // label is the name of a side of a change, as patches have it.

@@ -202,3 +202,14 @@ func TestWritePatch_UnreadableContentIsAnError(t *testing.T) {
 		}
 	}
 }
+
+func TestTextDiff_HasHunksWithoutAHeader(t *testing.T) {
+	want := "@@ -1,3 +1,3 @@\n line 1\n-line 2\n+two \\x1b[2J\n line 3\n"
+	got := TextDiff(countedLines(9), strings.Replace(countedLines(9), "line 2", "two \x1b[2J", 1), &DiffOptions{Context: 1})
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if got := TextDiff("a", "a", nil); got != "" {
+		t.Errorf("texts that are the same differ: %q", got)
+	}
+}

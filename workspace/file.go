@@ -3,9 +3,12 @@
 package workspace
 
 import (
+	"fmt"
 	"io"
 	"io/fs"
 	"time"
+
+	"github.com/drover-agents/drover/internal/safetext"
 )
 
 // A File is a file, a folder or a link of a [Tree] at a [Checkpoint]. It does not change until that is released.
@@ -25,6 +28,9 @@ type File struct {
 	open func() (io.ReadCloser, error)
 }
 
+// String is the mode, the size in bytes, and the path.
+func (f File) String() string { return fmt.Sprintf("%s %d %s", f.Mode, f.Size, safetext.Line(f.Path)) }
+
 // Open opens the content of a regular file.
 func (f *File) Open() (io.ReadCloser, error) {
 	if f.open == nil {
@@ -38,4 +44,16 @@ func (f *File) Open() (io.ReadCloser, error) {
 type Change struct {
 	Path          string
 	Before, After *File
+}
+
+// String is "created", "changed" or "deleted", and the path.
+func (c Change) String() string {
+	what := "changed"
+	switch {
+	case c.Before == nil:
+		what = "created"
+	case c.After == nil:
+		what = "deleted"
+	}
+	return what + " " + safetext.Line(c.Path)
 }

@@ -20,7 +20,7 @@ import (
 )
 
 // Most people are not root, and root is allowed what they are not.
-func TestMount_AsAnOrdinaryUser(t *testing.T) {
+func TestMount_AsOrdinaryUser(t *testing.T) {
 	testkit.RerunAsUser(t, "/bin/true", "^Test((Mount|Open|Workspace)_|Changes_WithoutCheckpoints|WriteBack_(Mount|RecoversAnInterruptedWriteBack))")
 }
 
@@ -56,7 +56,7 @@ func TestMount_SpecialFilesAreRefused(t *testing.T) {
 	}
 }
 
-// Somebody exchanges what is mounted for links out of the roots, all the time. Whatever comes of a mount, no
+// A goroutine exchanges what is mounted for links out of the roots, all the time. Whatever comes of a mount, no
 // secret is among it, and what fails leaves nothing behind.
 func TestMount_RaceNeverCopiesFilesFromOutside(t *testing.T) {
 	for name, inside := range map[string]string{
@@ -167,7 +167,7 @@ func TestOpen_RemovesWorkspacesOfKilledPrograms(t *testing.T) {
 	must(t, cmd.Start())
 	line := make([]byte, len("mounted"))
 	if _, err := io.ReadFull(out, line); err != nil || string(line) != "mounted" {
-		t.Errorf("the program says %q: %v", line, err)
+		t.Errorf("the program prints %q: %v", line, err)
 	}
 	w := opened(t, Options{TempDir: temp}) // it lives
 	if n := entries(t, temp, Prefix); n != 6 {

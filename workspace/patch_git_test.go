@@ -31,7 +31,7 @@ type testFile struct {
 	Mode    fs.FileMode
 }
 
-// A testTree is what lies in a folder, by path. Folders are there because of what is in them.
+// A testTree is the content of a folder, by path. Folders are there because of what is in them.
 type testTree map[string]testFile
 
 func (f testFile) file(path string) *File {
@@ -58,7 +58,7 @@ func (tree testTree) withFolders() testTree {
 	return all
 }
 
-// changesBetween is what a [Tree] would say.
+// changesBetween is what a [Tree] would return.
 func changesBetween(before, after testTree) []Change {
 	b, a := before.withFolders(), after.withFolders()
 	names := slices.Concat(slices.Collect(maps.Keys(b)), slices.Collect(maps.Keys(a)))

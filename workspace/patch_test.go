@@ -73,7 +73,7 @@ func TestWritePatch_GitAppliesToTheIndexAndMerges(t *testing.T) {
 	testTree{"f": {strings.Replace(countedLines(30), "line 23\n", "ours\n", 1), 0o644}}.write(t, dir)
 	run(nil, "commit", "-qam", "ours")
 	if out, _ := runGit(t, dir, patch.Bytes(), "apply", "-3"); !strings.Contains(out, "Applied patch to 'f'") {
-		t.Errorf("git apply -3 says %q, want it to merge", out)
+		t.Errorf("git apply -3 prints %q, want it to merge", out)
 	}
 }
 

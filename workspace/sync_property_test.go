@@ -53,7 +53,7 @@ func viewOf(t *testing.T, s *session.Session, w *workspace.Workspace) map[string
 }
 
 // Whatever became of the files and of the sessions: after a Sync the view is what is there, and the next Sync
-// has nothing to tell.
+// has nothing to report.
 func TestSync_ViewEqualsTheFiles(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		host, err := os.MkdirTemp(t.TempDir(), "")

@@ -23,7 +23,7 @@ type spoilInput struct {
 	How  string `json:"how,omitzero"`
 }
 
-// spoil writes a file and ends as it is told.
+// spoil writes a file and ends as its input asks.
 func spoil(ctx context.Context, in spoilInput) (string, error) {
 	w, _ := From(ctx)
 	if err := os.WriteFile(filepath.Join(w.Root(), in.Name), []byte("x"), 0o644); err != nil {
@@ -74,7 +74,7 @@ func TestToolTx_FailedToolLeavesNoFiles(t *testing.T) {
 				if result.OK() != succeeds {
 					t.Errorf("the result is %q", result.Render())
 				}
-				if told := strings.Contains(result.Render(), "new.txt"); told == succeeds {
+				if named := strings.Contains(result.Render(), "new.txt"); named == succeeds {
 					t.Errorf("the model reads %q", result.Render())
 				}
 				want := ""
@@ -161,8 +161,8 @@ func TestBegin_ClosedWorkspaceRefusesCalls(t *testing.T) {
 	b := newBound(t, Options{})
 	b.begins("open")
 	must(t, b.w.Close())
-	if told := b.fails("open"); !strings.Contains(told, "could not be rolled back") {
-		t.Errorf("the model reads %q", told)
+	if text := b.fails("open"); !strings.Contains(text, "could not be rolled back") {
+		t.Errorf("the model reads %q", text)
 	}
 	for _, paths := range [][]string{{"m/a.txt"}, nil} {
 		if err := b.Begin(t.Context(), Call{ID: "next", Paths: paths}); err == nil {

@@ -153,12 +153,12 @@ func TestRollback_ImmutableFileIsAConflict(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		told := map[string]bool{}
+		reported := map[string]bool{}
 		for _, c := range rolled.Conflicts {
-			told[c.Path] = true
+			reported[c.Path] = true
 		}
 		for _, p := range []string{"d/fixed", "d/new"} {
-			if !told[p] {
+			if !reported[p] {
 				t.Errorf("%s is not among the conflicts: %+v", p, rolled.Conflicts)
 			}
 		}
@@ -306,7 +306,7 @@ func TestOpenTree_FailedRecoveryLosesNothing(t *testing.T) {
 			t.Fatal("it was opened")
 		}
 		if !strings.Contains(advice.Text(err), filepath.Join(store, "work")) {
-			t.Errorf("the error does not say where things lie: %v", err)
+			t.Errorf("the error does not say where the files are: %v", err)
 		}
 		wantContent(t, side, "precious")
 	}
@@ -343,8 +343,8 @@ func TestRollback_TimesOfParentFolders(t *testing.T) {
 	}
 }
 
-// Somebody who opens a file for writing after we asked for writers, and before what the watcher told of
-// our own reading is taken, is found by asking once more.
+// A process that opens a file for writing after we asked for writers, and before the watcher's reports of
+// our own reading are taken, is found by asking once more.
 func TestCheckpoint_FindsAWriterThatOpensDuringTheRead(t *testing.T) {
 	dir := t.TempDir()
 	p := filepath.Join(dir, "f")

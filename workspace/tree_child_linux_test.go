@@ -17,7 +17,7 @@ import (
 	"testing"
 )
 
-// A child is this test program as another process, which does what it is told line by line.
+// A child is this test program as another process, which reads its orders line by line.
 type child struct {
 	t   testing.TB
 	cmd *exec.Cmd
@@ -47,8 +47,8 @@ func startChild(t testing.TB, kind string, args ...string) *child {
 	return c
 }
 
-// tell sends a line and waits for the answer.
-func (c *child) tell(line string) {
+// send sends a line and waits for the answer.
+func (c *child) send(line string) {
 	c.t.Helper()
 	if _, err := fmt.Fprintln(c.in, line); err != nil {
 		c.t.Fatal(err)
@@ -75,7 +75,7 @@ func TestChild_TreeProcess(t *testing.T) {
 	}
 }
 
-// writeThroughMapping maps a file and writes to it whenever it is told to. The file itself is closed: only
+// writeThroughMapping maps a file and writes to it on request. The file itself is closed: only
 // the mapping holds it.
 func writeThroughMapping(t *testing.T, name string) {
 	var mapping []byte

@@ -44,7 +44,7 @@ func killOnce(t *testing.T, place string, after time.Duration) {
 	log := filepath.Join(t.TempDir(), "log")
 	c := startChild(t, "roll", dir, store, log)
 	if answer, err := c.out.ReadString('\n'); err != nil || answer != "ok\n" {
-		t.Fatalf("the child says %q, %v", answer, err)
+		t.Fatalf("the child answers %q, %v", answer, err)
 	}
 	time.Sleep(after) // it has begun with a checkpoint and a rollback, and dies at a random moment of them
 	c.kill()

@@ -87,7 +87,7 @@ func TestCheckpoint_SeesAWriteWithItsTimeSetBack(t *testing.T) {
 	})
 }
 
-// A second name outside of the tree is a way to write to a file that its folder does not tell of.
+// A second name outside of the tree is a way to write to a file that its folder does not report.
 func TestCheckpoint_SeesAWriteThroughAHardLinkOutside(t *testing.T) {
 	bothWays(t, func(t *testing.T, opts *TreeOptions) {
 		dir, outside := t.TempDir(), filepath.Join(t.TempDir(), "name")
@@ -262,7 +262,7 @@ func TestRollback_RemovedSocketIsAConflict(t *testing.T) {
 	})
 }
 
-func TestTree_AsAnOrdinaryUser(t *testing.T) {
+func TestTree_AsOrdinaryUser(t *testing.T) {
 	testkit.RerunAsUser(t, "/bin/true", "^Test(Rollback_(RestoresEveryKindOfEdit|RandomEditsAreUndoneExactly|RestoresExtendedAttributes)|Tree_FilesWithoutPermissions)$")
 }
 

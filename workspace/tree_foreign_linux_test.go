@@ -115,7 +115,7 @@ func texts(t *testing.T, dirs ...string) map[string]bool {
 }
 
 // Whatever others do to the very paths that are rolled back: nothing that they wrote is lost, nothing
-// outside is touched, and what is said to be restored is.
+// outside is touched, and what is reported as restored is.
 func TestRollback_AmongForeignWritersLosesNothing(t *testing.T) {
 	bothWays(t, func(t *testing.T, opts *TreeOptions) {
 		scratch := t.TempDir()
@@ -151,7 +151,7 @@ func TestRollback_AmongForeignWritersLosesNothing(t *testing.T) {
 			}
 			if s := <-stopped; s.Before(began.Add(ended.Sub(began) / 2)) {
 				judged++
-				wantTold(t, want, snapshot(t, dir), rolled, tree.Usage().Watching)
+				wantReported(t, want, snapshot(t, dir), rolled, tree.Usage().Watching)
 				if t.Failed() {
 					t.Fatalf("round %d: took %v, foreigners until %v; %d restored, conflicts %+v", round, ended.Sub(began), s.Sub(began), len(rolled.Restored), rolled.Conflicts)
 				}
@@ -170,9 +170,9 @@ func TestRollback_AmongForeignWritersLosesNothing(t *testing.T) {
 	})
 }
 
-// wantTold fails for a difference that is not told of: any with a watcher, which may fail on the way, and
+// wantReported fails for a difference that is not reported: any with a watcher, which may fail on the way, and
 // else those of paths that were rolled back.
-func wantTold(t *testing.T, want, got map[string]state, rolled RolledBack, all bool) {
+func wantReported(t *testing.T, want, got map[string]state, rolled RolledBack, all bool) {
 	t.Helper()
 	conflicts := map[string]bool{}
 	for _, c := range rolled.Conflicts {

@@ -38,7 +38,7 @@ func asChild(t *testing.T, attr *syscall.SysProcAttr) bool {
 	return false
 }
 
-// ownMounts is for processes that mount something, which nobody else sees.
+// ownMounts is for processes that mount something, which no other process sees.
 func ownMounts(t *testing.T) *syscall.SysProcAttr {
 	t.Helper()
 	if os.Getuid() != 0 {

@@ -63,10 +63,10 @@ type mapped struct {
 	file   string
 	writer *child
 	first  *Checkpoint
-	// now is what the file must have, and want what it had at the first checkpoint. Nobody reads the
-	// file to find out: that would be a reason to look at it.
+	// now is what the file must have, and want what it had at the first checkpoint. The test does
+	// not read the file to find out: that would be a reason to look at it.
 	now, want string
-	parted    bool // the mapping is of the file that lies aside
+	parted    bool // the mapping is of the file that is kept aside
 }
 
 func (m *mapped) run(orders string) {
@@ -83,7 +83,7 @@ func (m *mapped) run(orders string) {
 		case "again":
 			m.writer, m.parted = startChild(m.t, "map", m.file), false
 		default:
-			m.writer.tell(order)
+			m.writer.send(order)
 			if text, ok := strings.CutPrefix(order, "write "); ok && !m.parted {
 				m.now = text + m.now[len(text):]
 			}

@@ -189,7 +189,7 @@ func TestOpenTree_StoreInTheTreeIsRefused(t *testing.T) {
 	}
 }
 
-// The name of a store that is made can be guessed: somebody may have put something there.
+// The name of a store that is made can be guessed: another user may have put something there.
 func TestOpenTree_StoreOfAnotherUserIsRefused(t *testing.T) {
 	dir, temp := t.TempDir(), t.TempDir()
 	tree, err := OpenTree(dir, &TreeOptions{TempDir: temp})

@@ -17,7 +17,7 @@ import (
 )
 
 // Whatever part of a tree is rolled back: what was chosen is what it was, all else is what it is, and
-// where that cannot be, it is said.
+// where that cannot be, it is reported.
 func TestRollback_PartOfATreeLeavesTheRestUnchanged(t *testing.T) {
 	scratch := t.TempDir()
 	serial := 0

@@ -40,7 +40,7 @@ func drawEdit(t *rapid.T) string {
 		fmt.Sprintf("chmod %o %s", 0o700|n*8, p),
 		fmt.Sprintf("touch -d 20%02d-01-02T03:04:05.%09d %s", n, n*1234567, p),
 		fmt.Sprintf("touch -h -d 20%02d-01-02 %s", n, p),
-		fmt.Sprintf("mkfifo %s.pipe", p), // nobody opens it
+		fmt.Sprintf("mkfifo %s.pipe", p), // no process opens it
 		fmt.Sprintf("truncate -s %d %s", n*1000, p),
 		// The same size and the same time.
 		fmt.Sprintf("cp -p %s ../ref && printf %d | dd of=%s conv=notrunc status=none && touch -r ../ref %s", p, n, p, p),
@@ -149,7 +149,7 @@ func (e *editing) back(rt *rapid.T, i int) {
 	}
 }
 
-// compareFiles compares what a checkpoint tells with what is there.
+// compareFiles compares what a checkpoint reports with what is there.
 func (e *editing) compareFiles(rt *rapid.T, c *Checkpoint) {
 	files, err := c.Files()
 	if err != nil {

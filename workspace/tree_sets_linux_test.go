@@ -33,12 +33,12 @@ func TestCheckpoint_StopsRereadingStableFiles(t *testing.T) {
 		checkpoint(t, tree)
 		_, hot := tree.hot["f"]
 		if hot == opts.NoWatch {
-			t.Errorf("a file that somebody has opened is hot: %v; without a watcher it need not be", hot)
+			t.Errorf("a file that a process has opened is hot: %v; without a watcher it need not be", hot)
 		}
 		_ = f.Close()
 		checkpoint(t, tree)
 		if len(tree.hot) > 0 {
-			t.Error("a file that nobody has open any more is hot")
+			t.Error("a file that no process has open any more is hot")
 		}
 	})
 }

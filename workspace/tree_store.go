@@ -75,7 +75,7 @@ func (s *treeStore) open(tree string) error {
 		return errStoreLost
 	}
 	if within(filepath.ToSlash(dir), filepath.ToSlash(tree)) {
-		return &SecurityError{Path: s.dir, Reason: "is the store of a tree and lies in that tree", Next: "choose a TreeOptions.Store outside of it"}
+		return &SecurityError{Path: s.dir, Reason: "is the store of a tree and is inside that tree", Next: "choose a TreeOptions.Store outside of it"}
 	}
 	if err := s.checkOwner(); err != nil {
 		return err

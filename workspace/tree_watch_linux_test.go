@@ -11,7 +11,7 @@ import (
 	"github.com/drover-agents/drover/workspace"
 )
 
-// A folder that is made while all of them are added must not be missed, or nothing in it would be told.
+// A folder that is made while all of them are added must not be missed, or nothing in it would be reported.
 func TestCheckpoint_WatchesFoldersMadeDuringAFullCheck(t *testing.T) {
 	for range 15 {
 		dir := t.TempDir()

@@ -113,7 +113,7 @@ func TestTurns_CancelledWaitBlocksNoOtherCall(t *testing.T) {
 	})
 }
 
-// However claims come and go: those who work never meet, and nobody waits who meets nobody.
+// However claims come and go: working claims never overlap, and a claim without an overlap does not wait.
 func TestTurns_ActiveClaimsNeverOverlap(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var all turns
@@ -145,7 +145,7 @@ func checkClaims(t *rapid.T, claims []*claim) {
 			free = free && !c.overlaps(before)
 		}
 		if working := isClosed(c.working); working != free {
-			t.Fatalf("claim %d of %v works: %t; meets nobody before it: %t", i, c.paths, working, free)
+			t.Fatalf("claim %d of %v works: %t; overlaps no earlier claim: %t", i, c.paths, working, free)
 		}
 	}
 }

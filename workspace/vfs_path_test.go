@@ -121,7 +121,7 @@ func FuzzPath(f *testing.F) {
 	})
 }
 
-// isLocal says in other words what a path may be.
+// isLocal is a second definition of what a path may be.
 func isLocal(text string) bool {
 	for _, segment := range strings.Split(text, "/") {
 		if segment == "" || segment == "." || segment == ".." || strings.ContainsRune(segment, 0) {

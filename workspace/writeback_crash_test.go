@@ -193,7 +193,7 @@ func TestWriteBack_RecoversAnInterruptedWriteBack(t *testing.T) {
 	}
 }
 
-// What lies below a folder is a part of what was cut short there.
+// What is below a folder is a part of what was cut short there.
 func TestWriteBack_RecoversAnInterruptedWriteBackOfAParentFolder(t *testing.T) {
 	dir, before, _ := plantForCrash(t)
 	plant(t, dir, map[string]string{"two/sub/x": "1"})

@@ -30,14 +30,14 @@ func exampleProject() string {
 	return dir
 }
 
-// agentWorks stands for a run of an agent in the workspace.
+// agentWorks simulates a run of an agent in the workspace.
 func agentWorks(root string) {
 	_ = os.WriteFile(filepath.Join(root, "project/src/cart.py"), []byte("total = sum(prices)\n"), 0o644)
 	_ = os.WriteFile(filepath.Join(root, "project/src/prices.py"), []byte("prices = []\n"), 0o644)
 }
 
-// Two mounts are filtered and copied, an agent works on them, and what it did is told to the session when
-// somebody asks for it.
+// Two mounts are filtered and copied, an agent works on them, and what it did is recorded in the session on
+// request.
 func ExampleSync() {
 	ctx, host, s := context.Background(), exampleProject(), session.New(nil)
 	defer os.RemoveAll(host)
@@ -120,7 +120,7 @@ func ExampleModified() {
 	// written out/project/src/prices.py
 }
 
-// A dry run says what would happen. The host changed one file meanwhile, so that nothing is written.
+// A dry run reports what would happen. The host changed one file meanwhile, so that nothing is written.
 func ExampleWorkspace_WriteBack() {
 	ctx, host := context.Background(), exampleProject()
 	defer os.RemoveAll(host)

@@ -75,7 +75,7 @@ func newScribbled(t *testing.T, r *rapid.T, onHost int) *scribbled {
 	return s
 }
 
-// writeBack writes back, and makes sure that a dry run says what then happens.
+// writeBack writes back, and makes sure that a dry run reports what then happens.
 func (s *scribbled) writeBack(t *testing.T) (workspace.WriteBackResult, error) {
 	t.Helper()
 	s.opts.DryRun = true

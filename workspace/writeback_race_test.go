@@ -16,7 +16,7 @@ import (
 	"github.com/drover-agents/drover/workspace"
 )
 
-// swap exchanges a folder for a link to somewhere else and back, until it is told to stop.
+// swap exchanges a folder for a link to somewhere else and back, until stop is closed.
 func swap(dir, elsewhere string, stop <-chan struct{}) {
 	for {
 		select {

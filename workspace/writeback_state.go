@@ -149,7 +149,7 @@ func (s *writeBackState) recover(dirs []string, dryRun bool) ([]string, error) {
 			ended, err := recoverRun(folder, dirs, dryRun)
 			if err != nil {
 				return recovered, advice.Wrap(fmt.Errorf("workspace: ending the write-back that was cut short, in %s: %w", folder, err),
-					"nothing is lost; what is not in its place lies there")
+					"nothing is lost; files that are not at their path are there")
 			}
 			recovered = append(recovered, ended...)
 		case !dryRun && (strings.HasPrefix(f.Name(), newPrefix) || strings.HasPrefix(f.Name(), donePrefix)):

@@ -155,7 +155,7 @@ func (c *writeBackCase) check(t *testing.T, done workspace.WriteBackResult, err 
 	}
 }
 
-// checkDryRun makes sure that it said what then happened, but for where things were put aside.
+// checkDryRun makes sure that the dry run reported what then happened, but for where things were put aside.
 func checkDryRun(t *testing.T, planned workspace.WriteBackResult, plannedErr error, done workspace.WriteBackResult, err error) {
 	t.Helper()
 	planned.DryRun, planned.Aside, done.Aside = false, "", ""
@@ -163,7 +163,7 @@ func checkDryRun(t *testing.T, planned workspace.WriteBackResult, plannedErr err
 		done.Conflicts[i].Aside = ""
 	}
 	if diff := cmp.Diff(planned, done); diff != "" {
-		t.Errorf("the dry run said something else (-dry run +done):\n%s", diff)
+		t.Errorf("the dry run reported something else (-dry run +done):\n%s", diff)
 	}
 	if advice.Text(plannedErr) != advice.Text(err) {
 		t.Errorf("the dry run failed with %v, the write-back with %v", plannedErr, err)
@@ -401,7 +401,7 @@ func TestWriteBack_ForceKeepsTheHostSideOfAConflict(t *testing.T) {
 	}
 }
 
-// What was written is told also if something of ours cannot be removed after that.
+// What was written is reported also if something of ours cannot be removed after that.
 func TestWriteBack_FailedCleanupStillReturnsTheResult(t *testing.T) {
 	host, state := t.TempDir(), t.TempDir()
 	plant(t, host, map[string]string{"a": "1"})

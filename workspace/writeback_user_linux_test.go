@@ -17,7 +17,7 @@ import (
 	"github.com/drover-agents/drover/workspace"
 )
 
-func TestWriteBack_AsAnOrdinaryUser(t *testing.T) {
+func TestWriteBack_AsOrdinaryUser(t *testing.T) {
 	testkit.RerunAsUser(t, "/bin/true", "^TestWriteBack_(Cases|UnwritableFolder.*|EachMount.*)$")
 }
 

@@ -57,7 +57,7 @@ func (a *Adapter) Requests() []agent.Request {
 	return append([]agent.Request(nil), a.requests...)
 }
 
-var errNoHost = advice.Wrap(errors.New("agenttest: the request has Permissions and no Host, so that nobody would enforce them"), "run it by an agent.Runner, which makes the host, or give it a Host")
+var errNoHost = advice.Wrap(errors.New("agenttest: the request has Permissions and no Host, which would enforce them"), "run it by an agent.Runner, which makes the host, or give it a Host")
 
 // Run implements [agent.Adapter]: it does the steps. After each of them it looks whether it is still
 // wanted. When ctx has ended it yields an interrupted done; when the loop over its events has, it returns.

@@ -185,7 +185,7 @@ type renamed struct {
 
 func (r renamed) Agent() string { return r.name }
 
-// deaf never hears that the context has ended.
+// deaf never learns that the context has ended.
 type deaf struct{ agent.Adapter }
 
 func (d deaf) Run(_ context.Context, req agent.Request) iter.Seq2[event.Event, error] {
@@ -209,7 +209,7 @@ func onlyOnce() Step {
 		case <-first:
 			r.Yield(event.New(event.Done{Status: event.DoneSuccess}), nil)
 		default:
-			r.Yield(event.Event{}, errors.New("somebody else is here"))
+			r.Yield(event.Event{}, errors.New("another run is here"))
 		}
 	}
 }

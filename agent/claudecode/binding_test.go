@@ -91,11 +91,11 @@ func TestPermissionMode_BypassIsAvoidedOnlyForRootOutsideOfASandbox(t *testing.T
 		user    string
 		avoided bool
 	}{
-		"nothing said":  {nil, "", root},
-		"a sandbox":     {map[string]string{"IS_SANDBOX": "1"}, "", false},
-		"no sandbox":    {map[string]string{"IS_SANDBOX": "0"}, "", root},
-		"bubblewrap":    {map[string]string{"CLAUDE_CODE_BUBBLEWRAP": "1"}, "", false},
-		"somebody else": {nil, "nobody", false},
+		"nothing set":  {nil, "", root},
+		"a sandbox":    {map[string]string{"IS_SANDBOX": "1"}, "", false},
+		"no sandbox":   {map[string]string{"IS_SANDBOX": "0"}, "", root},
+		"bubblewrap":   {map[string]string{"CLAUDE_CODE_BUBBLEWRAP": "1"}, "", false},
+		"another user": {nil, "nobody", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			host := gate.NewEngine(gate.Must(gate.KnowsAgent(catalogue.Tools()), gate.FromCapabilities(all)), nil)

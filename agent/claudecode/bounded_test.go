@@ -15,7 +15,7 @@ func TestStream_MemoryIsBounded(t *testing.T) {
 	n, _ := newNormaliser()
 	for i := range rememberedLines + 100 {
 		id := fmt.Sprint("c", i)
-		n.events(decode(t, says(fmt.Sprint("m", i), fmt.Sprint("u", i), call1(id))))
+		n.events(decode(t, assistantLine(fmt.Sprint("m", i), fmt.Sprint("u", i), call1(id))))
 		n.runs(event.CallID(id), fmt.Sprint("a", i))
 		n.events(decode(t, returns(id, "done", false, "")))
 		if i%100 == 0 {
@@ -28,17 +28,17 @@ func TestStream_MemoryIsBounded(t *testing.T) {
 }
 
 func TestTranscript_MemoryIsBounded(t *testing.T) {
-	told := 0
-	r := newTranscriptRecorder(func(agent.TranscriptLine) { told++ })
+	reported := 0
+	r := newTranscriptRecorder(func(agent.TranscriptLine) { reported++ })
 	r.mirrored = true
 	const more = 100
 	for i := range recordedLines + more {
 		line := fmt.Sprintf(`{"type":"assistant","uuid":"u%d","parent_tool_use_id":"c%d","message":{"id":"m%d","usage":{"output_tokens":1}}}`, i, i, i)
-		hear(r, line)
-		hear(r, fmt.Sprintf(`{"type":"transcript_mirror","filePath":"/p/s/subagents/agent-c%d.jsonl","entries":[%s]}`, i, line))
+		feed(r, line)
+		feed(r, fmt.Sprintf(`{"type":"transcript_mirror","filePath":"/p/s/subagents/agent-c%d.jsonl","entries":[%s]}`, i, line))
 	}
-	if told != recordedLines+more {
-		t.Errorf("%d lines were told, want each once", told)
+	if reported != recordedLines+more {
+		t.Errorf("%d lines were reported, want each once", reported)
 	}
 	if r.filed.Len() != recordedLines || r.copied.Len() != recordedLines || r.counted.Len() != recordedLines || len(r.sources) > 0 {
 		t.Errorf("%d lines, %d copies, %d model calls and %d sources are remembered", r.filed.Len(), r.copied.Len(), r.counted.Len(), len(r.sources))

@@ -121,14 +121,14 @@ func askLedger(l *agent.Ledger, h claude.Hook, number int, returns bool) claude.
 		}
 		var out claude.HookOutput
 		failed := false
-		opinion, err := l.Ask(ctx, agent.Question{
+		decision, err := l.Ask(ctx, agent.Question{
 			ToolCall: hookedCall(asked), Asker: number, Waits: h.Timeout == 0,
-			Decide: func(ctx context.Context, call event.ToolCall) (_ agent.Opinion, err error) {
+			Decide: func(ctx context.Context, call event.ToolCall) (_ agent.CallDecision, err error) {
 				shown := *asked
 				shown.ToolInput = call.Input
 				out, err = h.Func(ctx, &shown)
 				failed = err != nil
-				return opinionOf(out), err
+				return decisionOf(out), err
 			},
 		})
 		switch {
@@ -136,31 +136,31 @@ func askLedger(l *agent.Ledger, h claude.Hook, number int, returns bool) claude.
 			return out, err
 		case err != nil:
 			return claude.DenyTool(denial(err)), nil
-		case !opinion.Silent && opinion.Verdict == event.Deny && !claude.Denies(out):
-			return claude.DenyTool(opinion.Reason), nil
-		case returns && opinion.Input != nil:
-			return withInput(out, opinion.Input), nil
+		case !decision.Silent && decision.Verdict == event.Deny && !claude.Denies(out):
+			return claude.DenyTool(decision.Reason), nil
+		case returns && decision.Input != nil:
+			return withInput(out, decision.Input), nil
 		}
 		return out, nil
 	}
 }
 
-func opinionOf(out claude.HookOutput) agent.Opinion {
+func decisionOf(out claude.HookOutput) agent.CallDecision {
 	answer, ok := out.(*claude.PreToolUseOutput)
 	if !ok || answer == nil || answer.Async { // it leaves the call to others
-		return agent.Opinion{Silent: true}
+		return agent.CallDecision{Silent: true}
 	}
-	opinion := agent.Opinion{Reason: answer.PermissionDecisionReason, Input: inputOf(answer.UpdatedInput)}
+	decision := agent.CallDecision{Reason: answer.PermissionDecisionReason, Input: inputOf(answer.UpdatedInput)}
 	switch {
 	case claude.Denies(out):
 	case answer.PermissionDecision == claude.DecideAllow:
-		opinion.Verdict = event.Allow
+		decision.Verdict = event.Allow
 	case answer.PermissionDecision == claude.DecideAsk:
-		opinion.Verdict = event.Ask
+		decision.Verdict = event.Ask
 	default:
-		opinion.Silent = true
+		decision.Silent = true
 	}
-	return opinion
+	return decision
 }
 
 // inputOf is the JSON of a new input, nil if there is no new input. A value without a JSON form is not an input.
@@ -193,19 +193,19 @@ func withInput(out claude.HookOutput, input json.RawMessage) claude.HookOutput {
 func askPermission(l *agent.Ledger, ask claude.CanUseTool) claude.CanUseTool {
 	return func(ctx context.Context, req *claude.PermissionRequest) (claude.PermissionResult, error) {
 		var result claude.PermissionResult
-		opinion, err := l.AskPermission(ctx, agent.Question{
+		decision, err := l.AskPermission(ctx, agent.Question{
 			ToolCall: askedCall(req),
-			Decide: func(ctx context.Context, _ event.ToolCall) (_ agent.Opinion, err error) {
+			Decide: func(ctx context.Context, _ event.ToolCall) (_ agent.CallDecision, err error) {
 				result, err = ask(ctx, req)
 				allow, ok := allowed(result)
 				if !ok {
-					return agent.Opinion{}, err
+					return agent.CallDecision{}, err
 				}
-				return agent.Opinion{Verdict: event.Allow, Input: inputOf(allow.UpdatedInput)}, err
+				return agent.CallDecision{Verdict: event.Allow, Input: inputOf(allow.UpdatedInput)}, err
 			},
 		})
-		if err == nil && opinion.Verdict == event.Deny && claude.Allows(result) {
-			return claude.Deny{Message: opinion.Reason}, nil
+		if err == nil && decision.Verdict == event.Deny && claude.Allows(result) {
+			return claude.Deny{Message: decision.Reason}, nil
 		}
 		return result, err
 	}

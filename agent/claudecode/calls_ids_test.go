@@ -19,7 +19,7 @@ import (
 	"github.com/drover-agents/drover/tool"
 )
 
-// forgetful plays a CLI that does not tell the ids of calls to the servers that run them.
+// forgetful plays a CLI that does not send the ids of calls to the servers that run them.
 type forgetful struct {
 	*claudetest.ScriptSession
 	hooks map[string][]struct {
@@ -62,7 +62,7 @@ func (f *forgetful) call(input string) {
 	f.Reply(f.Ask("mcp_message", fmt.Sprintf(`{"server_name":"desk","message":{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"note","arguments":%s}}}`, f.rpc, input)))
 }
 
-// With a CLI that tells no ids calls have them all the same: those of the hooks, by name and input, the first
+// With a CLI that sends no ids calls have them all the same: those of the hooks, by name and input, the first
 // for the first. Calls that were denied, here or by the CLI, leave none behind. One that no hook has seen has
 // none, and is decided when it comes.
 func TestCalls_HaveIDsWithACLIThatSendsNone(t *testing.T) {
@@ -89,8 +89,8 @@ func TestCalls_HaveIDsWithACLIThatSendsNone(t *testing.T) {
 		f.batch("t7")
 		f.pre("t8", `{"text":"refused by the CLI","n":1}`)
 		f.call(`{"text":"refused by the CLI","n":1}`)
-		f.call(`{"text":"nobody was asked","n":1}`)
-		s.Say("Done.")
+		f.call(`{"text":"no hook was asked","n":1}`)
+		s.SendText("Done.")
 		s.Result("Done.")
 		s.State("idle")
 		s.UntilEOF()
@@ -125,7 +125,7 @@ func TestCalls_HaveIDsWithACLIThatSendsNone(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	want := []string{"other: t3", "same: t1", "same: t2", "rewritten: t4", "denied at first: t6", "refused by the CLI: t8", "nobody was asked: "}
+	want := []string{"other: t3", "same: t1", "same: t2", "rewritten: t4", "denied at first: t6", "refused by the CLI: t8", "no hook was asked: "}
 	if diff := cmp.Diff(want, ran); diff != "" {
 		t.Errorf("the tool was called with (-want +got):\n%s", diff)
 	}

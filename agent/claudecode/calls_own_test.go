@@ -78,7 +78,7 @@ func TestOwnCalls_AnAllowedCallRunsOnce(t *testing.T) {
 	}
 }
 
-// What nobody has allowed does not run because a message says so, however it is spelled.
+// A call that no handler has allowed does not run because a message says so, however it is spelled.
 func TestOwnCalls_UnapprovedCallIsDecided(t *testing.T) {
 	for name, c := range map[string]struct {
 		message, want string

@@ -29,6 +29,18 @@ func (a *Adapter) In(i *isolation.Isolation) *Adapter {
 	return &Adapter{base: a.base, isolation: i, kept: a.kept, noTranscript: a.noTranscript, highEffort: a.highEffort}
 }
 
+// Scripted returns the adapter with a scripted model on this machine, by the URL of its script.Server. The isolation stays.
+// No key is needed: requests have a made-up one, and no credential or endpoint of the environment is used.
+func (a *Adapter) Scripted(url string) (*Adapter, error) {
+	upstream, err := claudecell.Scripted(url)
+	if err != nil {
+		return nil, err
+	}
+	in := orZero(a.isolation)
+	in.Upstream = upstream
+	return a.In(&in), nil
+}
+
 // workspace is the folder in which the agent of a run in dir works, or "" if a Spawner isolates it.
 func (a *Adapter) workspace(dir string) string {
 	if a.isolation == nil && a.base.Spawner != nil {

@@ -85,7 +85,7 @@ func TestClose_ReturnsTheFailedCleanupOfARun(t *testing.T) {
 	}
 }
 
-// A CLI that its cell ends while it starts does not say why; the cell does.
+// A CLI that its cell ends while it starts gives no reason; the cell does.
 func TestStart_LimitOfTheCellIsTheError(t *testing.T) {
 	cli := claudetest.CLI(t)
 	program := cli.WriteFile(t, "program", "x")
@@ -117,7 +117,7 @@ func TestCell_EventsArePartOfTheRun(t *testing.T) {
 		t.Errorf("the protection is %+v, want a cell in front of %s", protection, model.URL())
 	}
 	if results := of[event.ToolResult](got); len(results) != 1 || !strings.Contains(string(results[0].Output), `1000\n`+cli.Work) {
-		t.Errorf("the command says %+v, want uid 1000 and the same folder as outside", results)
+		t.Errorf("the command printed %+v, want uid 1000 and the same folder as outside", results)
 	}
 	if calls := of[gateway.ModelCall](got); len(calls) != 2 || calls[0].Status != 200 || calls[0].Model == "" {
 		t.Errorf("the model calls are %+v, want two", calls)
@@ -127,9 +127,9 @@ func TestCell_EventsArePartOfTheRun(t *testing.T) {
 	if err := json.Unmarshal(last.Metadata[claudecode.GatewayUsage], &counted); err != nil {
 		t.Fatal(err)
 	}
-	said := last.Payload.(event.Done).Usage
-	if counted.Total.Tokens.AllInput() != said.InputTokens() || counted.Total.Tokens.Output != said.OutputTokens() {
-		t.Errorf("the gateway counted %+v, the CLI says %d in and %d out", counted.Total, said.InputTokens(), said.OutputTokens())
+	reported := last.Payload.(event.Done).Usage
+	if counted.Total.Tokens.AllInput() != reported.InputTokens() || counted.Total.Tokens.Output != reported.OutputTokens() {
+		t.Errorf("the gateway counted %+v, the CLI reports %d in and %d out", counted.Total, reported.InputTokens(), reported.OutputTokens())
 	}
 	if key := model.LastRequest().Header.Get("X-Api-Key"); key != claudetest.FakeKey {
 		t.Errorf("the model was paid with %q, want the key of the host", key)
@@ -162,7 +162,7 @@ func TestBudget_EndsARunInTheMiddleOfItsTurn(t *testing.T) {
 				t.Errorf("the run ended with %+v, want %s and a token", done, x.want)
 			}
 			if tracker.Check() == nil {
-				t.Errorf("the tracker says that %+v is not spent by %+v", x.budget, tracker.Consumed())
+				t.Errorf("the tracker reports that %+v is not spent by %+v", x.budget, tracker.Consumed())
 			}
 		})
 	}
@@ -225,7 +225,7 @@ func TestResume_InAnotherCell(t *testing.T) {
 		}
 	}
 	if !model.LastRequest().SawText("The number is 42.") {
-		t.Error("the second run does not know what was said in the first")
+		t.Error("the second run does not know the messages of the first")
 	}
 	if !model.SawText("HELLO-FROM-THE-SKILL") {
 		t.Error("the second run does not have the skill")
@@ -235,7 +235,7 @@ func TestResume_InAnotherCell(t *testing.T) {
 	}
 }
 
-// Without a gateway only the CLI keeps a limit in dollars, and the run says so.
+// Without a gateway only the CLI keeps a limit in dollars, and the run reports it.
 func TestSpawner_UnenforcedBudgetIsReported(t *testing.T) {
 	for name, budget := range map[string]*guard.Budget{"budget": {MaxTotalTokens: 10}, "no budget": nil} {
 		t.Run(name, func(t *testing.T) {

@@ -96,14 +96,14 @@ func TestCLAUDE003_TheStreamOfARealRun(t *testing.T) {
 // eachCLI are the CLIs that the main path must work with.
 var eachCLI = map[string]func(testing.TB) *claudetest.RealCLI{"pinned": claudetest.CLI, "oldest": claudetest.OldestCLI}
 
-// levels are file, shell and network: "a" allow, "s" ask, "d" deny, "-" nothing said.
+// levels are file, shell and network: "a" allow, "s" ask, "d" deny, "-" unset.
 func levels(word string) *gate.Permissions {
 	level := map[byte]gate.Level{'a': gate.LevelAllow, 's': gate.LevelAsk, 'd': gate.LevelDeny, '-': gate.LevelUnset}
 	return &gate.Permissions{FileWrite: level[word[0]], ShellExecute: level[word[1]], NetworkAccess: level[word[2]]}
 }
 
 // What the real CLI does with the tools of each capability: "ran", "denied", or "asked" and then denied
-// because nobody is there to answer.
+// because no approver is there to answer.
 func TestCLAUDE004_PermissionsAreModesOfTheRealCLI(t *testing.T) {
 	for name, x := range map[string]struct {
 		permissions              *gate.Permissions
@@ -113,7 +113,7 @@ func TestCLAUDE004_PermissionsAreModesOfTheRealCLI(t *testing.T) {
 		"bypass":            {&gate.Permissions{Mode: gate.ModeBypass}, "bypassPermissions", "ran", "ran", ""},
 		"left to the agent": {&gate.Permissions{Mode: gate.ModeAuto}, "auto", "ran", "ran", ""},
 		"files allowed":     {levels("ass"), "acceptEdits", "ran", "asked", "asked"},
-		"nothing said":      {levels("---"), "default", "asked", "asked", "asked"},
+		"nothing set":       {levels("---"), "default", "asked", "asked", "asked"},
 		"shell asked":       {levels("asd"), "default", "ran", "asked", "denied"},
 		"files denied":      {levels("das"), "default", "denied", "ran", "asked"},
 		"shell denied":      {levels("ada"), "default", "ran", "denied", ""},
@@ -159,7 +159,7 @@ func (r recording) outcome(tool string) string {
 	return string(status)
 }
 
-// An approver that says yes: the question stands in the stream between the call and its result.
+// An approver that allows the calls: the question is in the stream between the call and its result.
 func TestCLAUDE004_ApproverAnswersTheQuestion(t *testing.T) {
 	cli := claudetest.CLI(t)
 	model := claudetest.NewModel(t, script.Reply(write(cli, "out.txt"), bash("touch ran.txt")), script.Text("Done.")).RequireAllUsed()
@@ -214,7 +214,7 @@ func TestCLAUDE005_ToolsBelongToCapabilities(t *testing.T) {
 			}
 			reason := "which the permission policy denies"
 			if !model.LastRequest().SawText(reason) {
-				t.Errorf("the model was not told %q", reason)
+				t.Errorf("the model did not receive %q", reason)
 			}
 		})
 	}

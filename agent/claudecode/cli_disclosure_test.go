@@ -36,7 +36,7 @@ func TestDisclosure_AddedToolsAreInTheNextRequest(t *testing.T) {
 		offered  map[string]bool
 		results  map[string]event.ToolStatus
 	}{
-		"nobody decides": {
+		"no handler decides": {
 			offered: map[string]bool{look: true, save: true},
 			results: map[string]event.ToolStatus{look: event.ToolSuccess, save: event.ToolSuccess},
 		},
@@ -51,7 +51,7 @@ func TestDisclosure_AddedToolsAreInTheNextRequest(t *testing.T) {
 			results: map[string]event.ToolStatus{look: event.ToolSuccess, save: event.ToolError},
 		},
 		"a list takes one of them away before it is there": {
-			req:     agent.Request{Settings: agent.Settings{DisallowedTools: []string{"save"}}},
+			req:     agent.Request{Settings: agent.Settings{DisallowedTools: []string{"save"}, UnknownTools: []string{"save"}}},
 			offered: map[string]bool{look: true, save: false},
 			results: map[string]event.ToolStatus{look: event.ToolSuccess, save: event.ToolError},
 		},

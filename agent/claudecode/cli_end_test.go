@@ -18,7 +18,7 @@ import (
 	"github.com/drover-agents/drover/guard"
 )
 
-// The ways in which a run ends are told apart, and a run that failed says why.
+// The ways in which a run ends are distinguished, and a run that failed reports why.
 func TestRun_Endings(t *testing.T) {
 	step := script.Reply(bash("true")).Metered(script.Usage{Input: 100_000, Output: 10_000}).Always()
 	for name, x := range map[string]struct {
@@ -67,7 +67,7 @@ type moment struct {
 	turn  script.Turn
 	kind  event.Kind
 	after time.Duration
-	// begun says that the run had got so far that it can be continued: "yes", "no", or empty where that
+	// begun reports whether the run had got so far that it can be continued: "yes", "no", or empty where that
 	// depends on how busy the machine is.
 	begun string
 }
@@ -82,7 +82,7 @@ var moments = map[string]moment{
 	"while a command runs":   {turn: script.Reply(bash("tail -f /dev/null")), kind: event.KindToolUse, after: 400 * time.Millisecond, begun: "yes"},
 }
 
-// A run that is stopped at any moment says so in time, and leaves nothing behind; what it was about can
+// A run that is stopped at any moment reports it in time, and leaves nothing behind; what it was about can
 // be gone on with.
 func TestRun_StopAtAnyMomentEndsInTime(t *testing.T) {
 	for version, newCLI := range eachCLI {

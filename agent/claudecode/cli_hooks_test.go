@@ -27,20 +27,20 @@ func bothCLIs(t *testing.T, test func(t *testing.T, cli *claudetest.RealCLI)) {
 	t.Run("oldest", func(t *testing.T) { test(t, claudetest.OldestCLI(t)) })
 }
 
-// heard is what the hooks of a run were told, one line for each.
-type heard struct {
+// A hookLog is what the hooks of a run received, one line for each.
+type hookLog struct {
 	mu    sync.Mutex
 	lines []string
 	agent string // the first subagent
 }
 
-func (h *heard) add(format string, args ...any) {
+func (h *hookLog) add(format string, args ...any) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.lines = append(h.lines, fmt.Sprintf(format, args...))
 }
 
-func (h *heard) by(id string) string {
+func (h *hookLog) by(id string) string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	switch id {
@@ -49,12 +49,12 @@ func (h *heard) by(id string) string {
 	case h.agent:
 		return "sub"
 	}
-	return "somebody " + id
+	return "unknown " + id
 }
 
-// hooks write down everything, and have something to say to the model where they can. The first answer is
+// hooks write down everything, and add a text for the model where they can. The first answer is
 // refused.
-func (h *heard) hooks() *agent.Hooks {
+func (h *hookLog) hooks() *agent.Hooks {
 	answers := 0
 	return &agent.Hooks{
 		Submitted: func(_ context.Context, s agent.Submission) (string, error) {
@@ -110,7 +110,7 @@ func TestHooks_EachIsCalled(t *testing.T) {
 			script.Text("Done.").When(mainAgent).Always())
 		base := cli.Options(model)
 		base.PermissionMode = claude.ModeBypassPermissions
-		h := &heard{}
+		h := &hookLog{}
 		var id string
 		tools := tool.MustRegistry(nil,
 			tool.Must("look", "Looks.", func(ctx context.Context, _ struct{}) (string, error) {
@@ -137,7 +137,7 @@ func TestHooks_EachIsCalled(t *testing.T) {
 			`stopping: "" again false answered true`,
 		}
 		if diff := cmp.Diff(want, h.lines); diff != "" {
-			t.Errorf("the hooks were told (-want +got):\n%s", diff)
+			t.Errorf("the hooks received (-want +got):\n%s", diff)
 		}
 		for _, text := range []string{"MORE-TO-THE-PROMPT", "MORE-TO-Bash", "MORE-TO-mcp__desk__look", "MORE-TO-mcp__desk__fail", "MORE-TO-Agent", "Run the tests <first> & last."} {
 			if !model.SawText(text) {
@@ -156,8 +156,8 @@ func TestHooks_EachIsCalled(t *testing.T) {
 	})
 }
 
-// The agent goes on as often as it is told to, also beyond the limits that the CLI has by itself, and no more
-// often than the request says.
+// The agent goes on as often as a hook asks for it, also beyond the limits that the CLI has by itself, and no more
+// often than the request allows.
 func TestStopping_RefusalsAreBounded(t *testing.T) {
 	bothCLIs(t, func(t *testing.T, cli *claudetest.RealCLI) {
 		t.Run("of stops", func(t *testing.T) {
@@ -197,12 +197,12 @@ func TestStopping_RefusalsAreBounded(t *testing.T) {
 	})
 }
 
-// An agent that only talks after a refusal is kept at it until it has answered.
+// An agent that sends only texts after a refusal is kept at it until it has answered.
 func TestStopping_AgentContinuesUntilItAnswers(t *testing.T) {
 	bothCLIs(t, func(t *testing.T, cli *claudetest.RealCLI) {
 		answer := script.Structured(script.Input{"n": 1})
 		model := claudetest.NewModel(t, answer, script.Text("I am done."), script.Text("Really."), answer, script.Text("Bye.").Always())
-		var lines heard
+		var lines hookLog
 		got := run(t, cli.Options(model), agent.Request{
 			Prompt: "go", OutputSchema: json.RawMessage(`{"type":"object","properties":{"n":{"type":"number"}},"required":["n"]}`),
 			Hooks: &agent.Hooks{
@@ -230,8 +230,8 @@ func TestStopping_AgentContinuesUntilItAnswers(t *testing.T) {
 	})
 }
 
-// Hooks that fail or panic never end the run. Where they would have said no, the answer is no; all else goes on
-// as if they had said nothing. The events tell of each.
+// Hooks that fail or panic never end the run. A failed Rewrite denies its call, and a failed Answering refuses its
+// answer; all else goes on as if there were no hook. Each failure is an event.
 func TestHooks_FailureNeverEndsTheRun(t *testing.T) {
 	broken := errors.New("BROKEN-HOOK")
 	for name, fail := range map[string]func() error{
@@ -281,16 +281,16 @@ func TestHooks_FailureNeverEndsTheRun(t *testing.T) {
 			if want := "Give the answer again."; !model.SawText(want) {
 				t.Errorf("the model has not read %q", want)
 			}
-			told := map[string]bool{}
+			reported := map[string]bool{}
 			for _, e := range of[event.Error](got) {
-				told[strings.Fields(e.Message)[2]] = e.Recoverable && e.Code == "HOOK_FAILED"
+				reported[strings.Fields(e.Message)[2]] = e.Recoverable && e.Code == "HOOK_FAILED"
 			}
 			want := map[string]bool{"Rewrite": true, "Submitted": true, "CallEnded": true, "Answering": true, "Stopping": true}
 			if name == "with a panic" {
 				want["SubagentStarted"], want["SubagentStopped"] = true, true
 			}
-			if diff := cmp.Diff(want, told); diff != "" {
-				t.Errorf("the events tell of (-want +got):\n%s", diff)
+			if diff := cmp.Diff(want, reported); diff != "" {
+				t.Errorf("the events report (-want +got):\n%s", diff)
 			}
 		})
 	}
@@ -299,13 +299,13 @@ func TestHooks_FailureNeverEndsTheRun(t *testing.T) {
 func TestCompaction_IsReported(t *testing.T) {
 	bothCLIs(t, func(t *testing.T, cli *claudetest.RealCLI) {
 		model := claudetest.NewModel(t, script.Text("A summary.").Always())
-		h := &heard{}
+		h := &hookLog{}
 		runner := newRunner(t, cli.Options(model), nil)
 		for _, prompt := range []string{"hello", "/compact keep the names"} {
 			record(t, runner.Run(inTime(t), agent.Request{Prompt: prompt, Hooks: h.hooks(), MaxRefusals: 1})).check(t)
 		}
 		if last := h.lines[len(h.lines)-1]; last != "compacting: manual keep the names" {
-			t.Errorf("the hooks were told %q last", h.lines)
+			t.Errorf("the hooks received %q last", h.lines)
 		}
 	})
 }

@@ -37,7 +37,7 @@ func desk(t testing.TB, ran *[]string) *tool.Registry {
 	return tool.MustRegistry(nil, named("look", tool.ReadOnly), named("save", tool.Mutates))
 }
 
-// One run with nearly everything that a request can say, seen from the CLI and from the model.
+// One run with nearly everything that a request can set, seen from the CLI and from the model.
 func TestCLAUDE006_TheRealCLITakesTheOptions(t *testing.T) {
 	cli := claudetest.CLI(t)
 	dir := filepath.Join(cli.Work, "below")
@@ -132,8 +132,8 @@ func TestTools_AllowedListIsEnforcedInEveryMode(t *testing.T) {
 	}
 }
 
-// The tools of this program run without a question if nobody is there to decide, and else as the host
-// says. They are decided about once, at the hook.
+// The tools of this program run without a question if no host is there to decide, and else as the host
+// decides. They are decided about once, at the hook.
 func TestTools_OfTheProgramAreServed(t *testing.T) {
 	for name, x := range map[string]struct {
 		permissions *gate.Permissions
@@ -198,7 +198,7 @@ func TestHost_WithoutAGateDecides(t *testing.T) {
 	}
 	for _, r := range of[event.ToolResult](got) {
 		if r.Name == "Bash" && r.Failure.Message != "No shell here." {
-			t.Errorf("the failure says %q, want the host's own words", r.Failure.Message)
+			t.Errorf("the failure is %q, want the host's own words", r.Failure.Message)
 		}
 	}
 }

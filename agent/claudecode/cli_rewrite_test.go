@@ -87,7 +87,7 @@ func TestRewrite_DecidesNothing(t *testing.T) {
 				results := of[event.ToolResult](events)
 				got.Read, got.Secret, got.Write = results[1].Status, results[2].Status, results[3].Status
 				if got.Secret == event.ToolError && !strings.Contains(string(results[2].Output), "SECRET") {
-					got.Secret = event.ToolDenied // the old CLI says so in other words in one mode
+					got.Secret = event.ToolDenied // the old CLI has other words for it in one mode
 				}
 				if diff := cmp.Diff(want, got); diff != "" {
 					t.Errorf("(-want +got):\n%s", diff)
@@ -183,11 +183,11 @@ func TestRewrite_WorkspaceRollsBackTheNewPath(t *testing.T) {
 	if diff := cmp.Diff([]string{"new.txt"}, changed(t, w)); diff != "" {
 		t.Errorf("what is left of the run (-want +got):\n%s", diff)
 	}
-	if told := of[workspace.Restored](got); len(told) != 1 || !slices.Equal(told[0].Restored, []string{"new.txt"}) {
-		t.Errorf("put back was %+v, want what the command had made", told)
+	if restored := of[workspace.Restored](got); len(restored) != 1 || !slices.Equal(restored[0].Restored, []string{"new.txt"}) {
+		t.Errorf("put back was %+v, want what the command had made", restored)
 	}
 	if len(ended) != 2 || strings.Contains(strings.Join(ended, " "), "old.txt") {
-		t.Errorf("CallEnded was told of %q, want the inputs that were used", ended)
+		t.Errorf("CallEnded received %q, want the inputs that were used", ended)
 	}
 }
 

@@ -24,7 +24,7 @@ func delegate(background bool) script.ToolCall {
 	}}
 }
 
-// What a subagent of a subagent does is told like all else, with the questions about it in their place.
+// What a subagent of a subagent does is reported like all else, with the questions about it in their place.
 func TestSubagent_CallsOfANestedOneAreReported(t *testing.T) {
 	cli := claudetest.CLI(t)
 	model := claudetest.NewModel(t,
@@ -46,7 +46,7 @@ func TestSubagent_CallsOfANestedOneAreReported(t *testing.T) {
 	}
 }
 
-// A shell that the last run left in the background was stopped with it. The next one is told so, after
+// A shell that the last run left in the background was stopped with it. The next one receives a report, after
 // its init.
 func TestResume_InitComesBeforeReportsOfTheLastRun(t *testing.T) {
 	cli := claudetest.CLI(t)
@@ -87,8 +87,8 @@ func TestCompaction_StoppedIsInterrupted(t *testing.T) {
 	}
 }
 
-// The answer stands when a run is stopped after it, but what an agent in the background would still have
-// used is not in the usage.
+// A run that is stopped after its answer keeps the answer, but what an agent in the background would still
+// have used is not in the usage.
 func TestUsage_PartialWhenStoppedAfterTheAnswer(t *testing.T) {
 	cli := claudetest.CLI(t)
 	base := cli.Options(claudetest.NewModel(t,

@@ -27,7 +27,7 @@ import (
 	"github.com/drover-agents/drover/event"
 )
 
-// transcribed are the lines that a run has told.
+// transcribed are the lines that a run has reported.
 type transcribed struct {
 	mu    sync.Mutex
 	lines []agent.TranscriptLine
@@ -67,9 +67,9 @@ func unescaped(raw []byte) string {
 	return strings.NewReplacer(`\u2028`, "\u2028", `\u2029`, "\u2029").Replace(string(raw))
 }
 
-// A witness starts the CLI and keeps what it said, and the files that it has left.
+// A witness starts the CLI and keeps its output, and the files that it has left.
 type witness struct {
-	said    bytes.Buffer
+	output  bytes.Buffer
 	files   map[string][]string // by source
 	process claude.Process
 }
@@ -80,7 +80,7 @@ func (w *witness) Spawn(ctx context.Context, cmd claude.Command) (claude.Process
 		return nil, err
 	}
 	w.process = p
-	return &witnessed{Process: p, witness: w, stdout: io.TeeReader(p.Stdout(), &w.said), env: cmd.Env}, nil
+	return &witnessed{Process: p, witness: w, stdout: io.TeeReader(p.Stdout(), &w.output), env: cmd.Env}, nil
 }
 
 type witnessed struct {
@@ -120,40 +120,40 @@ func readTranscripts(dir string) map[string][]string {
 	return files
 }
 
-// check compares what was told with what was said and with what is on disk.
+// check compares the reported lines with the output of the CLI and with the files on disk.
 func (w *witness) check(t *testing.T, got *transcribed) {
 	t.Helper()
 	if len(w.files) == 0 {
 		t.Fatal("the CLI has left no files to compare with")
 	}
 	for source, lines := range w.files {
-		told := got.bare(source)
-		if missing := without(lines, told); len(missing) > 0 {
-			t.Errorf("%s: %d of %d lines on disk were not told, first %.300s", source, len(missing), len(lines), missing[0])
+		reported := got.bare(source)
+		if missing := without(lines, reported); len(missing) > 0 {
+			t.Errorf("%s: %d of %d lines on disk were not reported, first %.300s", source, len(missing), len(lines), missing[0])
 		}
-		wantOrder(t, source, lines, told)
+		wantOrder(t, source, lines, reported)
 	}
-	told := map[string]int{}
+	counts := map[string]int{}
 	for _, l := range got.lines {
-		if told[l.ID]++; l.ID != "" && told[l.ID] > 1 {
-			t.Errorf("the line %s was told %d times: %.200s", l.ID, told[l.ID], l.Raw)
+		if counts[l.ID]++; l.ID != "" && counts[l.ID] > 1 {
+			t.Errorf("the line %s was reported %d times: %.200s", l.ID, counts[l.ID], l.Raw)
 		}
 		if len(l.Parts) == 0 || l.Time.IsZero() || l.SessionID == "" {
 			t.Errorf("a line has parts %v, time %v, session %q; want all of them: %.200s", l.Parts, l.Time, l.SessionID, l.Raw)
 		}
 	}
-	for line := range strings.Lines(w.said.String()) {
+	for line := range strings.Lines(w.output.String()) {
 		var m struct{ Type, Subtype, UUID string }
-		if json.Unmarshal([]byte(line), &m) == nil && m.UUID != "" && m.Type != "stream_event" && m.Subtype != "thinking_tokens" && told[m.UUID] != 1 {
-			t.Errorf("the CLI said %s/%s %s, which was told %d times, want once", m.Type, m.Subtype, m.UUID, told[m.UUID])
+		if json.Unmarshal([]byte(line), &m) == nil && m.UUID != "" && m.Type != "stream_event" && m.Subtype != "thinking_tokens" && counts[m.UUID] != 1 {
+			t.Errorf("the CLI sent %s/%s %s, which was reported %d times, want once", m.Type, m.Subtype, m.UUID, counts[m.UUID])
 		}
 	}
 }
 
-// without are those of lines that are not in told, as often as they are there.
-func without(lines, told []string) (missing []string) {
+// without are those of lines that are not in reported, as often as they are there.
+func without(lines, reported []string) (missing []string) {
 	left := map[string]int{}
-	for _, l := range told {
+	for _, l := range reported {
 		left[l]++
 	}
 	for _, l := range lines {
@@ -164,19 +164,19 @@ func without(lines, told []string) (missing []string) {
 	return missing
 }
 
-// wantOrder checks that lines were told in the order of the file, but for the requests to the model, which
+// wantOrder checks that lines were reported in the order of the file, but for the requests to the model, which
 // are only there.
-func wantOrder(t *testing.T, source string, file, told []string) {
+func wantOrder(t *testing.T, source string, file, reported []string) {
 	t.Helper()
 	isRequest := func(l string) bool { return strings.HasPrefix(l, `{"type":"api-request`) }
 	file = slices.DeleteFunc(slices.Clone(file), isRequest)
-	told = slices.DeleteFunc(slices.Clone(told), func(l string) bool { return isRequest(l) || !slices.Contains(file, l) })
-	if diff := cmp.Diff(file, told); diff != "" {
-		t.Errorf("%s: the order of the file and of what was told (-want +got):\n%s", source, diff)
+	reported = slices.DeleteFunc(slices.Clone(reported), func(l string) bool { return isRequest(l) || !slices.Contains(file, l) })
+	if diff := cmp.Diff(file, reported); diff != "" {
+		t.Errorf("%s: the order of the file and of what was reported (-want +got):\n%s", source, diff)
 	}
 }
 
-// working has the model think, talk, delegate and fail.
+// working has the model think, send texts, delegate and fail.
 func working() []script.Turn {
 	return []script.Turn{
 		script.Reply(script.ThinkingBlock{Thinking: "hmm"}, script.TextBlock{Text: "Let\u2028me."}, delegate(false), bash("false")).When(mainAgent),
@@ -234,11 +234,11 @@ func TestTranscript_OfACellEqualsItsStore(t *testing.T) {
 		want = append(want, unescaped(e))
 	}
 	if missing := without(want, got.bare(agent.MainSource)); len(missing) > 0 {
-		t.Errorf("%d of %d lines of the store were not told, first %.200s", len(missing), len(want), missing[0])
+		t.Errorf("%d of %d lines of the store were not reported, first %.200s", len(missing), len(want), missing[0])
 	}
 	requests := func(l agent.TranscriptLine) bool { return bytes.HasPrefix(l.Raw, []byte(`{"type":"api-request"`)) }
 	if !slices.ContainsFunc(got.lines, requests) {
-		t.Error("no request to the model was told, which only the files have")
+		t.Error("no request to the model was reported, which only the files have")
 	}
 }
 
@@ -253,7 +253,7 @@ func TestTranscript_UnsavedConversationIsReported(t *testing.T) {
 	}
 	main := got.types(agent.MainSource)
 	if main[agent.TranscriptToolResult] != 2 || main[agent.TranscriptThinking] != 1 || got.types(agent.SubagentSource)[agent.TranscriptToolUse] != 1 {
-		t.Errorf("told were %v and of the subagent %v", main, got.types(agent.SubagentSource))
+		t.Errorf("reported were %v and of the subagent %v", main, got.types(agent.SubagentSource))
 	}
 }
 
@@ -291,7 +291,7 @@ func TestTranscript_InterruptedRunLosesNoLine(t *testing.T) {
 			see.check(t, got)
 			types := got.types(agent.MainSource)
 			if types[agent.TranscriptUserMessage] == 0 || types[agent.TranscriptAssistantMessage] == 0 || types[agent.TranscriptToolUse] != 1 {
-				t.Errorf("told were %v, want the prompt, the text and the call", types)
+				t.Errorf("reported were %v, want the prompt, the text and the call", types)
 			}
 		})
 	}
@@ -307,16 +307,16 @@ func TestTranscript_EarlierLinesAreNotRepeated(t *testing.T) {
 	if first.lines[0].SessionID != second.lines[len(second.lines)-1].SessionID {
 		t.Error("the second run is another conversation")
 	}
-	told := map[string]bool{}
+	reported := map[string]bool{}
 	for _, l := range first.lines {
-		told[l.ID] = l.ID != ""
+		reported[l.ID] = l.ID != ""
 	}
 	for _, l := range second.lines {
-		if told[l.ID] {
-			t.Errorf("a line of the first run was told again: %.200s", l.Raw)
+		if reported[l.ID] {
+			t.Errorf("a line of the first run was reported again: %.200s", l.Raw)
 		}
 	}
 	if got := second.types(agent.MainSource); got[agent.TranscriptUserMessage] != 1 || got[agent.TranscriptAssistantMessage] != 1 {
-		t.Errorf("the second run told %v, want one message of each side", got)
+		t.Errorf("the second run reported %v, want one message of each side", got)
 	}
 }

@@ -13,9 +13,9 @@ import (
 // difference is reported.
 func TestMeter_TheGatewaysCountIsTheUsage(t *testing.T) {
 	const whole, partial = event.CoverageComplete, event.CoveragePartial
-	said := func(in, out int64, usd float64, coverage event.Coverage) event.Usage {
+	reported := func(in, out int64, usd float64, coverage event.Coverage) event.Usage {
 		count := event.TokenCount{Input: event.InputTokens{Total: in}, Output: event.OutputTokens{Total: out}}
-		return event.Usage{ToolUses: 3, Cost: costOf(usd), Tokens: &event.Tokens{Coverage: coverage, Totals: count, Records: []event.TokenRecord{{Model: "said", Tokens: count}}}}
+		return event.Usage{ToolUses: 3, Cost: costOf(usd), Tokens: &event.Tokens{Coverage: coverage, Totals: count, Records: []event.TokenRecord{{Model: "reported", Tokens: count}}}}
 	}
 	counted := func(in, out int64, usd float64, unpriced ...string) gateway.Usage {
 		n := gateway.Count{Requests: 1, Tokens: gateway.Tokens{Input: in, Output: out}, USD: usd}
@@ -23,7 +23,7 @@ func TestMeter_TheGatewaysCountIsTheUsage(t *testing.T) {
 	}
 	for _, tc := range []struct {
 		name     string
-		said     event.Usage
+		reported event.Usage
 		whole    Tokens
 		counted  gateway.Usage
 		differs  bool
@@ -32,24 +32,24 @@ func TestMeter_TheGatewaysCountIsTheUsage(t *testing.T) {
 		coverage event.Coverage
 		aborted  Tokens
 	}{
-		{"the same", said(10, 5, 1, whole), Tokens{10, 5}, counted(10, 5, 1), false, "said", 1, whole, Tokens{}},
-		{"nearly the same cost", said(10, 5, 1.005, whole), Tokens{10, 5}, counted(10, 5, 1), false, "said", 1.005, whole, Tokens{}},
-		{"no cost", said(10, 5, 0, whole), Tokens{10, 5}, counted(10, 5, 1), true, "counted", 1, whole, Tokens{}},
-		{"another cost", said(10, 5, 2, whole), Tokens{10, 5}, counted(10, 5, 1), true, "counted", 1, whole, Tokens{}},
-		{"a model without a price", said(10, 5, 2, whole), Tokens{10, 5}, counted(10, 5, 0, "counted"), false, "said", 2, whole, Tokens{}},
-		{"a cut answer that the CLI counts", said(20, 6, 1, whole), Tokens{10, 5}, counted(20, 6, 1), false, "said", 1, whole, Tokens{}},
-		{"a cut answer that it does not", said(10, 5, 1, whole), Tokens{10, 5}, counted(20, 6, 2), false, "counted", 2, whole, Tokens{}},
-		{"less input than was answered", said(9, 5, 1, whole), Tokens{10, 5}, counted(10, 5, 1), true, "counted", 1, whole, Tokens{}},
-		{"less output", said(10, 4, 1, whole), Tokens{10, 5}, counted(10, 5, 1), true, "counted", 1, whole, Tokens{}},
-		{"more than has passed", said(11, 5, 1, whole), Tokens{10, 5}, counted(10, 5, 1), true, "counted", 1, whole, Tokens{}},
-		{"a claim without a call", said(11, 5, 1, whole), Tokens{}, gateway.Usage{}, true, "", 0, "", Tokens{}},
-		{"a part only", said(1, 1, 1, partial), Tokens{10, 5}, counted(10, 5, 3), false, "counted", 3, partial, Tokens{}},
+		{"the same", reported(10, 5, 1, whole), Tokens{10, 5}, counted(10, 5, 1), false, "reported", 1, whole, Tokens{}},
+		{"nearly the same cost", reported(10, 5, 1.005, whole), Tokens{10, 5}, counted(10, 5, 1), false, "reported", 1.005, whole, Tokens{}},
+		{"no cost", reported(10, 5, 0, whole), Tokens{10, 5}, counted(10, 5, 1), true, "counted", 1, whole, Tokens{}},
+		{"another cost", reported(10, 5, 2, whole), Tokens{10, 5}, counted(10, 5, 1), true, "counted", 1, whole, Tokens{}},
+		{"a model without a price", reported(10, 5, 2, whole), Tokens{10, 5}, counted(10, 5, 0, "counted"), false, "reported", 2, whole, Tokens{}},
+		{"a cut answer that the CLI counts", reported(20, 6, 1, whole), Tokens{10, 5}, counted(20, 6, 1), false, "reported", 1, whole, Tokens{}},
+		{"a cut answer that it does not", reported(10, 5, 1, whole), Tokens{10, 5}, counted(20, 6, 2), false, "counted", 2, whole, Tokens{}},
+		{"less input than was answered", reported(9, 5, 1, whole), Tokens{10, 5}, counted(10, 5, 1), true, "counted", 1, whole, Tokens{}},
+		{"less output", reported(10, 4, 1, whole), Tokens{10, 5}, counted(10, 5, 1), true, "counted", 1, whole, Tokens{}},
+		{"more than has passed", reported(11, 5, 1, whole), Tokens{10, 5}, counted(10, 5, 1), true, "counted", 1, whole, Tokens{}},
+		{"a claim without a call", reported(11, 5, 1, whole), Tokens{}, gateway.Usage{}, true, "", 0, "", Tokens{}},
+		{"a part only", reported(1, 1, 1, partial), Tokens{10, 5}, counted(10, 5, 3), false, "counted", 3, partial, Tokens{}},
 		{"nothing", event.Usage{ToolUses: 3}, Tokens{10, 5}, counted(10, 5, 3), false, "counted", 3, partial, Tokens{}},
-		{"less, and a model without a price", said(9, 5, 2, whole), Tokens{10, 5}, counted(10, 5, 0, "counted"), true, "counted", 2, whole, Tokens{}},
-		{"a call that the agent left", said(10, 5, 1, whole), Tokens{10, 5}, counted(20, 6, 2), true, "counted", 2, whole, Tokens{10, 1}},
+		{"less, and a model without a price", reported(9, 5, 2, whole), Tokens{10, 5}, counted(10, 5, 0, "counted"), true, "counted", 2, whole, Tokens{}},
+		{"a call that the agent left", reported(10, 5, 1, whole), Tokens{10, 5}, counted(20, 6, 2), true, "counted", 2, whole, Tokens{10, 1}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			e := &ending{done: event.Done{Usage: tc.said}}
+			e := &ending{done: event.Done{Usage: tc.reported}}
 			e.meter(tc.counted, tc.whole, tc.aborted, true)
 			if got := e.last.Metadata[UsageDiffers] != nil; got != tc.differs {
 				t.Errorf("got %s, want a difference: %t", e.last.Metadata[UsageDiffers], tc.differs)
@@ -68,7 +68,7 @@ func TestMeter_TheGatewaysCountIsTheUsage(t *testing.T) {
 	}
 }
 
-// A count that may hold what an earlier turn did not tell is not compared, and is not the usage.
+// A count that may hold what an earlier turn did not report is not compared, and is not the usage.
 func TestMeter_AnIncomparableCountIsReplaced(t *testing.T) {
 	count := event.TokenCount{Input: event.InputTokens{Total: 20}, Output: event.OutputTokens{Total: 20}}
 	e := &ending{done: event.Done{Usage: event.Usage{Tokens: &event.Tokens{Coverage: event.CoverageComplete, Totals: count}}}}

@@ -70,7 +70,7 @@ func TestConfig_ZeroValueDefaults(t *testing.T) {
 		got, want any
 	}{
 		{"S000-070 S001-079 S003-012", "permission_mode", got.mode(t), "bypassPermissions"},
-		{"S000-074 S003-017", "stop_on_structured_output: calls of the model, although hooks say to go on", len(asked), 1},
+		{"S000-074 S003-017", "stop_on_structured_output: calls of the model, although hooks answer to go on", len(asked), 1},
 		{"S000-074 S003-017", "stop_on_structured_output: the output", string(got.done(t).Output), `{"colour":"red"}`},
 		{"S003-018 S003-066 S000-129", "isolation and its sandbox", protections[0].Level, isolation.LevelCell},
 		{"S003-024 S003-176", "model", asked[0].Model, "claude-opus-4-6"},
@@ -241,7 +241,7 @@ func TestConfig_StandardErrorIsShownOnRequest(t *testing.T) {
 				got.done(t)
 			})
 			if strings.Contains(text, "bun: a complaint") != show || !slices.Equal(own, []string{"bun: a complaint"}) {
-				t.Errorf("standard error has %q, and Base was told %q", text, own)
+				t.Errorf("standard error has %q, and Base received %q", text, own)
 			}
 		})
 	}
@@ -263,7 +263,7 @@ func stderrOf(t *testing.T, f func()) string {
 	return string(text)
 }
 
-// All problems are told at once, and those of the model in one sentence, sorted.
+// All problems are reported at once, and those of the model in one sentence, sorted.
 func TestConfig_RefusesAllProblemsAtOnce(t *testing.T) {
 	wantRefused(t, claudecode.Config{
 		ContinueAfterOutput: true, MaxTokens: -1,
@@ -280,7 +280,7 @@ func TestConfig_InvalidFieldsAreRefusedByName(t *testing.T) {
 	}{
 		"an invalid mode":              {config{PermissionMode: "yolo"}, []string{"Config.PermissionMode", `"yolo"`, "default, acceptEdits, plan, bypassPermissions"}},
 		"local settings":               {config{SettingSources: []string{"local"}}, []string{"Config.SettingSources", "local"}},
-		"settings of nobody":           {config{SettingSources: []string{"mine"}}, []string{"Config.SettingSources", `"mine"`}},
+		"an unknown source":            {config{SettingSources: []string{"mine"}}, []string{"Config.SettingSources", `"mine"`}},
 		"a credential as a variable":   {config{Env: map[string]string{"ANTHROPIC_API_KEY": "x"}}, []string{"Config.Env", "ANTHROPIC_API_KEY", "Isolation.APIKey"}},
 		"a sandbox twice":              {config{Sandbox: &claude.Sandbox{}, Isolation: &isolation.Isolation{Sandbox: &isolation.Sandbox{}}}, []string{"Config.Sandbox", "Isolation"}},
 		"an invalid sandbox":           {config{Sandbox: &claude.Sandbox{Filesystem: &claude.SandboxFilesystem{DenyRead: []string{"/"}}}}, []string{"Config.Sandbox", "DenyRead"}},

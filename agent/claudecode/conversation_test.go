@@ -38,10 +38,10 @@ func open(t testing.TB, a agent.Opener, req agent.Request) agent.Conversation {
 	return c
 }
 
-// talk is a runner of a conversation.
-func talk(t testing.TB, a agent.Opener, c agent.Conversation) *agent.Runner {
+// conversationRunner is a runner of a conversation.
+func conversationRunner(t testing.TB, a agent.Opener, c agent.Conversation) *agent.Runner {
 	t.Helper()
-	r, err := agent.NewRunner(agent.Talk(a, c), nil)
+	r, err := agent.NewRunner(agent.ConversationAdapter(a, c), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,7 +57,7 @@ func gatewayUsage(t testing.TB, got recording) gateway.Usage {
 	return usage
 }
 
-// Each prompt is a run of its own, with its own count, in one process that remembers what was said.
+// Each prompt is a run of its own, with its own count, in one process that remembers the messages.
 func TestConversation_IsOneProcessForManyPrompts(t *testing.T) {
 	for name, newCLI := range eachCLI {
 		t.Run(name, func(t *testing.T) {
@@ -69,7 +69,7 @@ func TestConversation_IsOneProcessForManyPrompts(t *testing.T) {
 			base := cli.Options(model)
 			base.PermissionMode = claude.ModeBypassPermissions
 			a := newAdapter(t, base)
-			runner := talk(t, a, open(t, a, agent.Request{}))
+			runner := conversationRunner(t, a, open(t, a, agent.Request{}))
 			var parents, tokens []string
 			for i, want := range []struct {
 				result  string
@@ -121,7 +121,7 @@ func TestConversation_StoppedTurnLeavesItUsable(t *testing.T) {
 				base := cli.Options(model)
 				base.PermissionMode = claude.ModeBypassPermissions
 				a := newAdapter(t, base)
-				runner := talk(t, a, open(t, a, agent.Request{Settings: agent.Settings{PartialText: true}}))
+				runner := conversationRunner(t, a, open(t, a, agent.Request{Settings: agent.Settings{PartialText: true}}))
 				first := record(t, runner.Run(inTime(t), agent.Request{Prompt: "the first question"})).done(t)
 				ctx, cancel := context.WithCancelCause(inTime(t))
 				go func() {
@@ -139,7 +139,7 @@ func TestConversation_StoppedTurnLeavesItUsable(t *testing.T) {
 					t.Errorf("the third prompt ended with %+v", done)
 				}
 				if last := model.LastRequest(); !last.SawText("the first question") || !last.SawText("the third question") {
-					t.Error("the model does not know what was said")
+					t.Error("the model does not know the earlier messages")
 				}
 			})
 		}
@@ -229,7 +229,7 @@ func TestBudget_IsForAllPromptsTogether(t *testing.T) {
 	}
 }
 
-// Two branches of a conversation do not hear of each other.
+// Two branches of a conversation do not see each other's messages.
 func TestFork_BranchesAreIndependent(t *testing.T) {
 	for name, newCLI := range eachCLI {
 		t.Run(name, func(t *testing.T) {
@@ -268,7 +268,7 @@ func TestFork_BranchesAreIndependent(t *testing.T) {
 	}
 }
 
-// A CLI that has ended says so to everybody who talks to it, and how to go on elsewhere.
+// Each call to a CLI that has ended returns an error that says so, and how to go on elsewhere.
 func TestConversation_EndedCLIIsAnErrorWithAToken(t *testing.T) {
 	cli := claudetest.CLI(t)
 	model := claudetest.NewModel(t, script.Text("Hello.").Always())
@@ -293,35 +293,35 @@ func TestConversation_EndedCLIIsAnErrorWithAToken(t *testing.T) {
 	}
 }
 
-// What the CLI does by itself between two prompts is told with the second, after its init, and is not taken
+// What the CLI does by itself between two prompts is reported with the second, after its init, and is not taken
 // for its answer.
 func TestConversation_EventsBetweenPromptsAreNotTheAnswer(t *testing.T) {
-	said := make(chan bool)
+	sent := make(chan bool)
 	base := claudetest.ScriptCLI(t, func(s *claudetest.ScriptSession) {
 		s.Initialize(`{"claude_code_version":"` + claude.PinnedVersion + `"}`)
 		s.Turn("one")
 		s.Line(`{"type":"assistant","uuid":"u","session_id":"s","message":{"id":"m9","role":"assistant","model":"m","content":[{"type":"text","text":"a task is done"}]}}`)
 		s.Line(`{"type":"result","subtype":"success","is_error":false,"num_turns":1,"result":"unasked","session_id":"s","origin":{"kind":"task-notification"}}`)
 		s.Line(`{"type":"result","subtype":"success","is_error":false,"num_turns":0,"result":"","session_id":"s"}`)
-		close(said)
+		close(sent)
 		s.Await("user")
 		s.State("running")
 		s.Line(`{"type":"system","subtype":"init","session_id":"s","cwd":"/","model":"m","tools":[]}`)
-		s.Say("two")
+		s.SendText("two")
 		s.Result("two")
 		s.State("idle")
 		s.UntilEOF()
 	}).Options()
 	c := open(t, claudecode.New(base), agent.Request{})
 	record(t, c.Send(inTime(t), "one"))
-	<-said
-	time.Sleep(500 * time.Millisecond) // nothing tells that it was overheard
+	<-sent
+	time.Sleep(500 * time.Millisecond) // no event reports that the lines were read
 	got := record(t, c.Send(inTime(t), "two"))
 	if done := got.done(t); done.Status != event.DoneSuccess || done.Result != "two" {
 		t.Errorf("the second prompt ended with %+v", done)
 	}
 	if texts := of[event.Text](got); got[0].Kind != event.KindInit || len(texts) != 2 || texts[0].Content != "a task is done" {
-		t.Errorf("it tells %v with %+v, want the init and what was said in between first", got.kinds(), texts)
+		t.Errorf("it reports %v with %+v, want the init and the text from in between first", got.kinds(), texts)
 	}
 }
 

@@ -49,7 +49,7 @@ const repairLine = `{"type":"result","subtype":"success","is_error":false,"resul
 
 func TestDone_RepairOfAResumedSessionIsNotTheEnd(t *testing.T) {
 	init := `{"type":"system","subtype":"init","model":"m","cwd":"/w","tools":[],"session_id":"s"}`
-	said := `{"type":"assistant","message":{"id":"m","content":[{"type":"text","text":"hi"}]},"session_id":"s"}`
+	answerLine := `{"type":"assistant","message":{"id":"m","content":[{"type":"text","text":"hi"}]},"session_id":"s"}`
 	for _, test := range []struct {
 		name   string
 		resume string
@@ -58,7 +58,7 @@ func TestDone_RepairOfAResumedSessionIsNotTheEnd(t *testing.T) {
 	}{
 		{"resumed", "s", []string{init, repairLine}, false},
 		{"new session", "", []string{init, repairLine}, true},
-		{"resumed, after an answer", "s", []string{init, said, repairLine}, true},
+		{"resumed, after an answer", "s", []string{init, answerLine, repairLine}, true},
 		{"resumed, with a command", "s", []string{init, `{"type":"result","subtype":"success","result":"","local_command":"clear"}`}, true},
 		{"resumed, with the prompt it answers", "s", []string{init, `{"type":"result","subtype":"success","result":"","user_message_uuids":["u"]}`}, true},
 		{"resumed, and failed", "s", []string{init, `{"type":"result","subtype":"success","is_error":true,"result":""}`}, true},
@@ -72,7 +72,7 @@ func TestDone_RepairOfAResumedSessionIsNotTheEnd(t *testing.T) {
 				t.Fatalf("ended %v, want %v", ended, test.ends)
 			}
 			if !ended {
-				done, _ := doneOf(t, play(t, n, tick, said, `{"type":"result","subtype":"success","result":"hi"}`))
+				done, _ := doneOf(t, play(t, n, tick, answerLine, `{"type":"result","subtype":"success","result":"hi"}`))
 				if done.Status != event.DoneSuccess || done.Result != "hi" {
 					t.Errorf("done %+v after the repair", done)
 				}

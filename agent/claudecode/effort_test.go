@@ -49,7 +49,7 @@ var wireEfforts = map[string]string{
 	"claude-mythos-5":   "high/adaptive low/adaptive medium/adaptive high/adaptive xhigh/adaptive max/adaptive high/",
 	"claude-mythos-5-1": "high/adaptive low/adaptive medium/adaptive high/adaptive xhigh/adaptive max/adaptive high/adaptive",
 	"claude-mythos-5-2": "medium/adaptive low/adaptive medium/adaptive high/adaptive xhigh/adaptive max/adaptive medium/adaptive",
-	// One that nobody knows.
+	// An unknown model.
 	"claude-of-tomorrow": "high/adaptive low/adaptive medium/adaptive high/adaptive xhigh/adaptive max/adaptive high/",
 	// A model that is no longer in service: the CLI asks another one.
 	"claude-opus-4":   "-> claude-opus-5-5",
@@ -281,7 +281,7 @@ func TestEfforts_ReturnsACopy(t *testing.T) {
 }
 
 // The oldest CLI asks for what is configured, too, and what it does not pass on ends the run as well: it does
-// not know how to keep a newer model from thinking, and says nothing about it.
+// not know how to keep a newer model from thinking, and does not report it.
 func TestOldestCLI_MustFollowTheConfig(t *testing.T) {
 	cli := claudetest.OldestCLI(t)
 	model := claudetest.NewModel(t, script.Text("Done.").Always())

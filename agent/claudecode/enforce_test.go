@@ -79,8 +79,8 @@ func TestDenyingHook_DoesNotAllow(t *testing.T) {
 	}{
 		{"allow", event.Decision{Verdict: event.Allow}, &claude.PreToolUseOutput{}},
 		{"allow with another input", event.Decision{Verdict: event.Allow, Input: rawJSON(`{}`)}, claude.RewriteTool(rawJSON(`{}`))},
-		{"allowed by somebody", event.Decision{Verdict: event.Allow, Asked: true}, claude.AllowTool()},
-		{"allowed by somebody before", event.Decision{Verdict: event.Allow, Remembered: true}, claude.AllowTool()},
+		{"allowed by an approver", event.Decision{Verdict: event.Allow, Asked: true}, claude.AllowTool()},
+		{"allowed by an approver before", event.Decision{Verdict: event.Allow, Remembered: true}, claude.AllowTool()},
 		{"ask", event.Decision{Verdict: event.Ask, Reason: "hm"}, claude.AskTool("hm")},
 		{"deny", event.Decision{Reason: "no"}, claude.DenyTool("no")},
 	} {
@@ -139,7 +139,7 @@ func TestPermissionCallback_Decide(t *testing.T) {
 		{"allow gives the input back", deciding(yes), nil, bash, echo},
 		{"allow with another input", deciding(event.Decision{Verdict: event.Allow, Input: rawJSON(`{"b":2}`)}), nil, bash, claude.Allow{UpdatedInput: rawJSON(`{"b":2}`)}},
 		{"deny", deciding(event.Decision{Reason: "no"}), nil, bash, claude.Deny{Message: "no"}},
-		{"deny beats what the callback says", deciding(event.Decision{Reason: "no"}), next(claude.Allow{}, nil), bash, claude.Deny{Message: "no"}},
+		{"deny beats the callback", deciding(event.Decision{Reason: "no"}), next(claude.Allow{}, nil), bash, claude.Deny{Message: "no"}},
 		{"an invalid verdict", deciding(event.Decision{Verdict: 9, Reason: "?"}), next(claude.Allow{}, nil), bash, claude.Deny{Message: "?"}},
 		{
 			"ask without a callback", deciding(ask), nil, bash,
@@ -230,9 +230,9 @@ func TestHook_OthersAreUnchanged(t *testing.T) {
 		return claude.BlockStop("go on"), nil
 	}))
 	if out, err := h.Func(t.Context(), &claude.StopInput{}); err != nil || !cmp.Equal(out, claude.HookOutput(claude.BlockStop("go on"))) {
-		t.Errorf("%+v, %v; want what the hook said", out, err)
+		t.Errorf("%+v, %v; want what the hook answered", out, err)
 	}
 	if h := claudecode.Judged(byInput, claude.Hook{Event: claude.HookPreToolUse}); h.Func != nil {
-		t.Error("a hook without a function got one, so that nobody will miss it")
+		t.Error("a hook without a function got one, so that its absence is not noticed")
 	}
 }

@@ -28,7 +28,7 @@ func begin(s *claudetest.ScriptSession) {
 	s.JSON(map[string]any{"type": "system", "subtype": "init", "model": "m", "cwd": "/", "tools": []string{"Bash"}, "session_id": scriptedSession, "uuid": "i"})
 }
 
-func say(s *claudetest.ScriptSession, block map[string]any) {
+func sendBlock(s *claudetest.ScriptSession, block map[string]any) {
 	s.JSON(map[string]any{
 		"type": "assistant", "session_id": scriptedSession, "uuid": "a", "parent_tool_use_id": nil,
 		"message": map[string]any{"id": "m1", "role": "assistant", "model": "m", "content": []any{block}},
@@ -36,7 +36,7 @@ func say(s *claudetest.ScriptSession, block map[string]any) {
 }
 
 func callBash(s *claudetest.ScriptSession) {
-	say(s, map[string]any{"type": "tool_use", "id": "t1", "name": "Bash", "input": map[string]any{}})
+	sendBlock(s, map[string]any{"type": "tool_use", "id": "t1", "name": "Bash", "input": map[string]any{}})
 }
 
 func result(s *claudetest.ScriptSession, text string) {
@@ -52,7 +52,7 @@ func resultOfTask(s *claudetest.ScriptSession) {
 	s.JSON(map[string]any{"type": "result", "subtype": "success", "is_error": false, "result": "a task ended", "origin": map[string]any{"kind": "task-notification"}, "session_id": scriptedSession, "uuid": "r0"})
 }
 
-// A CLI that dies says why if it can, and the run ends in good order at whatever stage it was.
+// A CLI that dies reports why if it can, and the run ends in good order at whatever stage it was.
 func TestFault_CLIDiesAtEachStage(t *testing.T) {
 	const prompt = "the inbound token"
 	for name, x := range map[string]struct {
@@ -157,7 +157,7 @@ func TestFault_CLIThatIgnoresAnInterruptIsKilled(t *testing.T) {
 		"answers, and goes on":   {func(s *claudetest.ScriptSession) { s.Initialize(""); begin(s); s.UntilEOF() }, ""},
 		"has begun":              {func(s *claudetest.ScriptSession) { s.Initialize(""); begin(s); callBash(s); s.UntilEOF() }, scriptedSession},
 		"lives through a signal": {func(s *claudetest.ScriptSession) { s.IgnoreSignals(); s.Initialize(""); begin(s); s.Hang() }, ""},
-		"says the result alone": {func(s *claudetest.ScriptSession) {
+		"sends the result alone": {func(s *claudetest.ScriptSession) {
 			s.Initialize("")
 			begin(s)
 			s.Answer(s.Await("control_request"), map[string]any{})
@@ -244,7 +244,7 @@ func TestResume_TurnOfTheCLIIsNotTheAnswer(t *testing.T) {
 					first(s)
 					s.State("idle")
 					s.State("running")
-					say(s, map[string]any{"type": "text", "text": "the answer"})
+					sendBlock(s, map[string]any{"type": "text", "text": "the answer"})
 					result(s, "the answer")
 					s.State("idle")
 					s.UntilEOF()

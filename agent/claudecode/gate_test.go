@@ -259,7 +259,7 @@ func TestBind_RefusesARegistryUnderAnotherKey(t *testing.T) {
 		{"the key", "shop", map[string]claude.MCPServer{"shop": &claude.MCPInProcess{}}, nil},
 		{"the key and one more", "shop", map[string]claude.MCPServer{"other": &claude.MCPInProcess{}, "shop": &claude.MCPInProcess{}}, nil},
 		{"a key as tool names carry it", "my_shop", map[string]claude.MCPServer{"my.shop": &claude.MCPInProcess{}}, nil},
-		{"a server of somebody else's", "shop", map[string]claude.MCPServer{"other": claude.MCPStdio{Command: "other"}}, nil},
+		{"a server of another program", "shop", map[string]claude.MCPServer{"other": claude.MCPStdio{Command: "other"}}, nil},
 		{"for programs only", "shop", nil, nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

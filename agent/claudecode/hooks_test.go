@@ -24,7 +24,7 @@ import (
 	"github.com/drover-agents/drover/guard"
 )
 
-// Hooks that only tell do not keep the CLI waiting for ever; those that decide may.
+// Hooks that only notify do not keep the CLI waiting for ever; those that decide may.
 func TestHooks_OnlyNotificationsHaveATimeout(t *testing.T) {
 	o := optionsOf(t, nil, agent.Request{Hooks: &agent.Hooks{
 		Rewrite:         func(context.Context, event.ToolCall) (json.RawMessage, error) { return nil, nil },
@@ -182,18 +182,18 @@ func TestRewrite_OldInputIsNeverUsed(t *testing.T) {
 	}
 }
 
-func testLedger(t *testing.T, o *claude.Options, req agent.Request, h *hooked, tell func(event.Payload)) *agent.Ledger {
+func testLedger(t *testing.T, o *claude.Options, req agent.Request, h *hooked, emit func(event.Payload)) *agent.Ledger {
 	t.Helper()
-	l, end := newLedger(t.Context(), o, req, h, tell)
+	l, end := newLedger(t.Context(), o, req, h, emit)
 	t.Cleanup(end)
 	return l
 }
 
-func bindAllHooks(t *testing.T, o *claude.Options, req agent.Request, tell func(event.Payload)) {
+func bindAllHooks(t *testing.T, o *claude.Options, req agent.Request, emit func(event.Payload)) {
 	t.Helper()
-	h, err := bindHooks(o, req, tell)
+	h, err := bindHooks(o, req, emit)
 	if err == nil {
-		err = bindCalls(o, req, testLedger(t, o, req, h, tell))
+		err = bindCalls(o, req, testLedger(t, o, req, h, emit))
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -48,7 +48,7 @@ func TestResumeToken_OnlyForStoredConversations(t *testing.T) {
 					"type": "transcript_mirror", "filePath": filepath.Join(config, "projects", "p", id+".jsonl"),
 					"entries": []any{map[string]string{"type": "user", "uuid": "u1"}},
 				})
-				s.Say("It is 4.")
+				s.SendText("It is 4.")
 				s.Result("It is 4.")
 				s.State("idle")
 				s.UntilEOF()
@@ -57,28 +57,28 @@ func TestResumeToken_OnlyForStoredConversations(t *testing.T) {
 			base.Env = claude.ExactEnv(map[string]string{"CLAUDE_CONFIG_DIR": config})
 			base.Store, base.StoreEager = fullStore{transcript.NewMemoryStore(), x.full}, true
 			var done event.Done
-			told := false
+			reported := false
 			for e, err := range New(base).Run(ctx, agent.Request{Prompt: "go"}) {
 				if err != nil {
 					t.Fatal(err)
 				}
 				switch p := e.Payload.(type) {
-				case event.Text: // a run that is stopped before it has said something has nothing to continue
+				case event.Text: // a run that is stopped before it has sent a text has nothing to continue
 					if x.stopped {
 						stop()
 					}
 				case event.Error:
-					told = told || p.Code == codeNotKept && p.Recoverable
+					reported = reported || p.Code == codeNotKept && p.Recoverable
 				case event.Done:
 					done = p
-					told = told || strings.Contains(p.Reason, "the conversation could not be stored")
+					reported = reported || strings.Contains(p.Reason, "the conversation could not be stored")
 				}
 			}
 			if !x.stopped && (done.Status != event.DoneSuccess || done.Result != "It is 4.") {
 				t.Errorf("done is %+v, want the answer", done)
 			}
-			if (done.ResumeToken == "") != x.full || told != x.full {
-				t.Errorf("the token is %q, told %t; the disk is full: %t", done.ResumeToken, told, x.full)
+			if (done.ResumeToken == "") != x.full || reported != x.full {
+				t.Errorf("the token is %q, reported %t; the disk is full: %t", done.ResumeToken, reported, x.full)
 			}
 		})
 	}

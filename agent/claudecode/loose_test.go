@@ -14,7 +14,7 @@ import (
 
 func raw(s string) []byte { return []byte(s) }
 
-// payloads are what a normaliser tells of lines, without the envelopes.
+// payloads are what a normaliser reports of lines, without the envelopes.
 func payloads(events []event.Event) []event.Payload {
 	var out []event.Payload
 	for _, e := range events {
@@ -37,8 +37,8 @@ func TestCLAUDE003_LooseLines(t *testing.T) {
 		{"init without a subtype", `{"type":"system","model":"m","cwd":"/w","tools":["Read",{"name":"Bash"},3,{"x":1}]}`, []event.Payload{event.Init{Model: "m", Dir: "/w", Tools: []string{"Read", "Bash"}}}},
 		{"init of the request", `{"type":"system","subtype":""}`, []event.Payload{event.Init{Model: "asked", Dir: "/asked", Tools: []string{}}}},
 		{"init with tools that are objects", `{"type":"system","subtype":"init","model":"m","cwd":"/w","tools":[{"name":"Bash"}]}`, []event.Payload{event.Init{Model: "m", Dir: "/w", Tools: []string{"Bash"}}}},
-		{"notice that nobody knows", `{"type":"system","subtype":"weather","model":"m"}`, nil},
-		{"line that nobody knows", `{"type":"weather","text":"rain"}`, nil},
+		{"unknown notice", `{"type":"system","subtype":"weather","model":"m"}`, nil},
+		{"unknown line", `{"type":"weather","text":"rain"}`, nil},
 		{"no type", `{"text":"rain"}`, nil},
 
 		{"top-level text", `{"type":"assistant","text":"hi"}`, []event.Payload{event.Text{Content: "hi"}}},
@@ -150,7 +150,7 @@ func TestNormalise_UnknownTypeChangesNothing(t *testing.T) {
 	n, _ := newNormaliser()
 	for _, line := range []string{`{"type":"keep_alive"}`, `{"type":"system","subtype":"status","status":"compacting"}`, `{"type":"system","subtype":"hook_started","hook_id":"h"}`, `{"type":"x","session_id":"s"}`} {
 		if got := n.events(decode(t, line)); len(got) != 0 {
-			t.Errorf("%s told %v", line, payloads(got))
+			t.Errorf("%s reported %v", line, payloads(got))
 		}
 	}
 	if n.active || n.session != "" {

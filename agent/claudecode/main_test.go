@@ -17,7 +17,7 @@ import (
 )
 
 // Variables that make the test program a CLI: what it answers to a prompt, the version it prints, a file
-// that gets a dot for each time it prints it. A CLI with a version tells it only if it is asked for it.
+// that gets a dot for each time it prints it. A CLI with a version prints it only if it is asked for it.
 const (
 	turnVariable    = "DROVER_TEST_TURN"
 	versionVariable = "DROVER_TEST_VERSION"

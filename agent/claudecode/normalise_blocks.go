@@ -98,7 +98,7 @@ func (n *normaliser) toolUse(at eventPosition, id event.CallID, name string, inp
 		input = json.RawMessage("{}")
 	}
 	name = cmp.Or(name, unknownTool)
-	r := n.ledger.Heard(event.ToolCall{ID: id, Name: name, Input: input, AgentID: at.agent}).Reading
+	r := n.ledger.AddReported(event.ToolCall{ID: id, Name: name, Input: input, AgentID: at.agent}).Reading
 	r.Name, r.Message, r.Turn, r.Started, r.Stamped = name, n.message, at.turn, n.clock(), stamp
 	r.Denied = known != nil && known.Reading.Denied
 	n.toolUses++
@@ -225,7 +225,7 @@ func (n *normaliser) toolResult(at eventPosition, r event.ToolResult, text strin
 	}
 	record := n.ledger.Read(r.ID)
 	if record == nil { // a call of an earlier run
-		record = n.ledger.HeardEnd(r.ID)
+		record = n.ledger.AddReportedEnd(r.ID)
 		record.Reading.Turn = at.turn
 	}
 	c := record.Reading

@@ -15,8 +15,8 @@ import (
 	"github.com/drover-agents/drover/event"
 )
 
-// says is an assistant line of one block.
-func says(messageID, lineID, block string) string {
+// assistantLine is an assistant line of one block.
+func assistantLine(messageID, lineID, block string) string {
 	return fmt.Sprintf(`{"type":"assistant","message":{"id":%q,"model":"m","content":[%s]},"uuid":%q,"session_id":"s"}`, messageID, block, lineID)
 }
 
@@ -56,10 +56,10 @@ func TestToolResult_Status(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			n, _ := newNormaliser()
-			n.events(decode(t, says("m", "u", call1("a"))))
+			n.events(decode(t, assistantLine("m", "u", call1("a"))))
 			if test.host {
-				_, _ = n.ledger.Ask(t.Context(), agent.Question{ToolCall: event.ToolCall{ID: "a", Name: "Bash"}, Decide: func(context.Context, event.ToolCall) (agent.Opinion, error) {
-					return agent.Opinion{Verdict: event.Deny}, nil
+				_, _ = n.ledger.Ask(t.Context(), agent.Question{ToolCall: event.ToolCall{ID: "a", Name: "Bash"}, Decide: func(context.Context, event.ToolCall) (agent.CallDecision, error) {
+					return agent.CallDecision{Verdict: event.Deny}, nil
 				}})
 			}
 			if test.before != "" {
@@ -74,30 +74,30 @@ func TestToolResult_Status(t *testing.T) {
 	}
 }
 
-// Some services number the calls of each answer from the beginning. A call under an id that was denied once is told
-// like any other.
+// Some services number the calls of each answer from the beginning. A call under an id that was denied once is
+// reported like any other.
 func TestStream_AnIDThatComesAgain(t *testing.T) {
 	n, _ := newNormaliser()
 	var got []event.Event
 	add := func(line string) { got = append(got, slices.Clone(n.events(decode(t, line)))...) }
-	add(says("m1", "u1", call1("call_0")))
-	_, _ = n.ledger.Ask(t.Context(), agent.Question{ToolCall: event.ToolCall{ID: "call_0", Name: "Bash"}, Decide: func(context.Context, event.ToolCall) (agent.Opinion, error) {
-		return agent.Opinion{Verdict: event.Deny}, nil
+	add(assistantLine("m1", "u1", call1("call_0")))
+	_, _ = n.ledger.Ask(t.Context(), agent.Question{ToolCall: event.ToolCall{ID: "call_0", Name: "Bash"}, Decide: func(context.Context, event.ToolCall) (agent.CallDecision, error) {
+		return agent.CallDecision{Verdict: event.Deny}, nil
 	}})
 	add(returns("call_0", "no", true, ""))
-	add(says("m2", "u2", call1("call_0")))
-	add(says("m2", "u2", call1("call_0"))) // a line that comes twice is one
+	add(assistantLine("m2", "u2", call1("call_0")))
+	add(assistantLine("m2", "u2", call1("call_0"))) // a line that comes twice is one
 	add(returns("call_0", "done", false, ""))
-	var told []string
+	var reported []string
 	for _, e := range got {
 		switch p := e.Payload.(type) {
 		case event.ToolCall:
-			told = append(told, string("call "+p.ID))
+			reported = append(reported, string("call "+p.ID))
 		case event.ToolResult:
-			told = append(told, string(p.Status)+" "+string(p.ID))
+			reported = append(reported, string(p.Status)+" "+string(p.ID))
 		}
 	}
-	if diff := cmp.Diff([]string{"call call_0", "denied call_0", "call call_0", "success call_0"}, told); diff != "" {
+	if diff := cmp.Diff([]string{"call call_0", "denied call_0", "call call_0", "success call_0"}, reported); diff != "" {
 		t.Errorf("the stream (-want +got):\n%s", diff)
 	}
 }
@@ -125,10 +125,10 @@ func TestToolResult_Output(t *testing.T) {
 func TestNormalise_ServerToolsAreCalls(t *testing.T) {
 	n, tick := newNormaliser()
 	events := play(t, n, tick,
-		says("m", "1", `{"type":"server_tool_use","id":"a","name":"web_search","input":{"query":"x"}}`),
-		says("m", "2", `{"type":"web_search_tool_result","tool_use_id":"a","content":[{"type":"web_search_result","url":"u"}]}`),
-		says("m", "3", `{"type":"server_tool_use","id":"b","name":"web_fetch","input":{}}`),
-		says("m", "4", `{"type":"web_fetch_tool_result","tool_use_id":"b","content":{"type":"web_fetch_tool_result_error","error_code":"url_not_allowed"}}`))
+		assistantLine("m", "1", `{"type":"server_tool_use","id":"a","name":"web_search","input":{"query":"x"}}`),
+		assistantLine("m", "2", `{"type":"web_search_tool_result","tool_use_id":"a","content":[{"type":"web_search_result","url":"u"}]}`),
+		assistantLine("m", "3", `{"type":"server_tool_use","id":"b","name":"web_fetch","input":{}}`),
+		assistantLine("m", "4", `{"type":"web_fetch_tool_result","tool_use_id":"b","content":{"type":"web_fetch_tool_result_error","error_code":"url_not_allowed"}}`))
 	checkStream(t, events)
 	want := []event.Payload{
 		event.ToolCall{ID: "a", Name: "web_search", Input: raw(`{"query":"x"}`)},
@@ -150,9 +150,9 @@ func TestToolResult_DurationIsTheCLIsWhereReported(t *testing.T) {
 		call, result string
 		want         time.Duration
 	}{
-		{"both stamped", stamped(says("m", "u", call1("a")), "05"), stamped(returns("a", "", false, ""), "05.250"), 250 * time.Millisecond},
-		{"call not stamped", says("m", "u", call1("a")), stamped(returns("a", "", false, ""), "05"), time.Second},
-		{"clock set back", stamped(says("m", "u", call1("a")), "06"), stamped(returns("a", "", false, ""), "05"), time.Second},
+		{"both stamped", stamped(assistantLine("m", "u", call1("a")), "05"), stamped(returns("a", "", false, ""), "05.250"), 250 * time.Millisecond},
+		{"call not stamped", assistantLine("m", "u", call1("a")), stamped(returns("a", "", false, ""), "05"), time.Second},
+		{"clock set back", stamped(assistantLine("m", "u", call1("a")), "06"), stamped(returns("a", "", false, ""), "05"), time.Second},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			n, tick := newNormaliser()
@@ -166,8 +166,8 @@ func TestToolResult_DurationIsTheCLIsWhereReported(t *testing.T) {
 
 func TestNormalise_RepeatedLinesAreReportedOnce(t *testing.T) {
 	lines := []string{
-		says("m1", "1", `{"type":"text","text":"hi"}`), says("m1", "2", call1("a")), returns("a", "ok", false, `,"uuid":"3"`),
-		says("m2", "4", `{"type":"text","text":"hi"}`),
+		assistantLine("m1", "1", `{"type":"text","text":"hi"}`), assistantLine("m1", "2", call1("a")), returns("a", "ok", false, `,"uuid":"3"`),
+		assistantLine("m2", "4", `{"type":"text","text":"hi"}`),
 	}
 	end := result(`"duration_ms":1`)
 	n, tick := newNormaliser()
@@ -176,7 +176,7 @@ func TestNormalise_RepeatedLinesAreReportedOnce(t *testing.T) {
 		"each at once": {lines[0], lines[0], lines[1], lines[1], lines[2], lines[2], lines[3], lines[3]},
 		"all again":    slices.Concat(lines, lines),
 		"under another uuid": slices.Concat(lines, []string{
-			says("m1", "9", call1("a")),
+			assistantLine("m1", "9", call1("a")),
 		}),
 	} {
 		n, tick := newNormaliser()
@@ -194,8 +194,8 @@ func TestSubagent_HasTheTurnOfItsCall(t *testing.T) {
 	}
 	n, tick := newNormaliser()
 	events := play(t, n, tick,
-		says("m1", "1", call1("a")),
-		says("m2", "2", `{"type":"text","text":"out"}`),
+		assistantLine("m1", "1", call1("a")),
+		assistantLine("m2", "2", `{"type":"text","text":"out"}`),
 		inner(""),
 		inner(`,"agent_id":"helper"`),
 		`{"type":"stream_event","event":{"type":"content_block_delta","delta":{"type":"text_delta","text":"d"}},"parent_tool_use_id":"a"}`)
@@ -224,7 +224,7 @@ func TestNormalise_SyntheticTextIsNotATurn(t *testing.T) {
 	n, tick := newNormaliser()
 	events := play(t, n, tick,
 		`{"type":"assistant","message":{"id":"x","model":"<synthetic>","content":[{"type":"text","text":"Total cost: $0"}]}}`,
-		says("m1", "1", `{"type":"text","text":"hi"}`))
+		assistantLine("m1", "1", `{"type":"text","text":"hi"}`))
 	if events[0].Turn != 0 || events[0].Kind != event.KindText || events[1].Turn != 1 {
 		t.Errorf("events %+v, want the text of the CLI before the first turn", events)
 	}
@@ -235,7 +235,7 @@ func TestDelta_HasTheTurnOfItsMessage(t *testing.T) {
 	start := `{"type":"stream_event","event":{"type":"message_start","message":{"id":%q}}}`
 	delta := `{"type":"stream_event","event":{"type":"content_block_delta","delta":{"type":"text_delta","text":"message_start"}}}`
 	n, tick := newNormaliser()
-	events := play(t, n, tick, fmt.Sprintf(start, "m1"), delta, says("m1", "1", `{"type":"text","text":"x"}`), fmt.Sprintf(start, "m2"), delta, result(`"x":1`))
+	events := play(t, n, tick, fmt.Sprintf(start, "m1"), delta, assistantLine("m1", "1", `{"type":"text","text":"x"}`), fmt.Sprintf(start, "m2"), delta, result(`"x":1`))
 	var got []string
 	for _, e := range events {
 		got = append(got, fmt.Sprint(e.Kind, " ", e.Turn))
@@ -252,14 +252,14 @@ func TestSubagent_APIErrorIsRecoverable(t *testing.T) {
 	line := `{"type":"assistant","message":{"id":"x","model":"<synthetic>","content":[{"type":"text","text":"API Error"}]},"error":"server_error"%s}`
 	n, _ := newNormaliser()
 	if got := n.events(decode(t, fmt.Sprintf(line, ""))); len(got) != 0 {
-		t.Errorf("the main agent's is told before the result: %+v", payloads(got))
+		t.Errorf("the main agent's is reported before the result: %+v", payloads(got))
 	}
 	got := payloads(n.events(decode(t, fmt.Sprintf(line, `,"parent_tool_use_id":"a"`))))
 	if diff := cmp.Diff([]event.Payload{event.Error{Code: "server_error", Message: "API Error", Recoverable: true}}, got); diff != "" {
 		t.Errorf("payloads (-want +got):\n%s", diff)
 	}
 	if n.turn != 0 {
-		t.Errorf("turn %d, want none: the model said nothing", n.turn)
+		t.Errorf("turn %d, want none: the model sent nothing", n.turn)
 	}
 }
 

@@ -16,7 +16,7 @@ import (
 	_ "github.com/drover-agents/drover/internal/testkit"
 )
 
-// FuzzLines gives any lines to a normaliser: it never panics, and what it tells is a stream.
+// FuzzLines gives any lines to a normaliser: it never panics, and what it reports is a stream.
 func FuzzLines(f *testing.F) {
 	files, err := filepath.Glob("testdata/recorded/*.txtar")
 	if err != nil {
@@ -58,13 +58,13 @@ func FuzzLines(f *testing.F) {
 	})
 }
 
-// However an answer is cut into lines, and whichever lines come again, the same calls are told in the
+// However an answer is cut into lines, and whichever lines come again, the same calls are reported in the
 // same order, each once.
 func TestNormalise_SplitAndRepeatedLinesChangeNoCall(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := new(normaliser)
 		var want, got, past []string
-		tell := func(line string) {
+		feed := func(line string) {
 			m, err := claude.DecodeMessage([]byte(line))
 			if err != nil {
 				t.Fatal(err)
@@ -85,11 +85,11 @@ func TestNormalise_SplitAndRepeatedLinesChangeNoCall(t *testing.T) {
 					blocks = append(blocks, call1(id))
 				}
 				lineID += rapid.IntRange(0, 1).Draw(t, "new uuid")
-				line := says(fmt.Sprint("m", answer), fmt.Sprint("u", lineID), strings.Join(blocks, ","))
+				line := assistantLine(fmt.Sprint("m", answer), fmt.Sprint("u", lineID), strings.Join(blocks, ","))
 				past = append(past, line)
-				tell(line)
+				feed(line)
 				for range rapid.IntRange(0, 2).Draw(t, "repeats") {
-					tell(rapid.SampledFrom(past).Draw(t, "again"))
+					feed(rapid.SampledFrom(past).Draw(t, "again"))
 				}
 			}
 		}

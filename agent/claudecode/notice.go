@@ -66,7 +66,7 @@ func (n *normaliser) permissionDenied(m *claude.PermissionDenied) {
 	}
 	r := n.ledger.Read(id)
 	if r == nil {
-		r = n.ledger.HeardEnd(id)
+		r = n.ledger.AddReportedEnd(id)
 		r.Reading.Turn = n.turn
 	}
 	r.Reading.Denied = true

@@ -51,10 +51,10 @@ func TestNotice_HarmlessOnesAreIgnored(t *testing.T) {
 	} {
 		n, _ := newNormaliser()
 		if got := n.events(decode(t, line)); len(got) > 0 {
-			t.Errorf("%s told %+v", line, payloads(got))
+			t.Errorf("%s reported %+v", line, payloads(got))
 		}
 		if got := n.events(decode(t, `{"type":"keep_alive"}`)); len(got) > 0 {
-			t.Errorf("%s told later %+v", line, payloads(got))
+			t.Errorf("%s reported later %+v", line, payloads(got))
 		}
 	}
 }
@@ -86,7 +86,7 @@ func TestRateLimit_RejectionIsReported(t *testing.T) {
 	}
 }
 
-// A task ends with an update, with a report, or with both; the end is told once, with all that is known.
+// A task ends with an update, with a report, or with both; the end is reported once, with all that is known.
 func TestTask_EndsOnce(t *testing.T) {
 	const (
 		started = `{"type":"system","subtype":"task_started","task_id":"t","tool_use_id":"a","task_type":"local_bash","is_backgrounded":true}`

@@ -196,6 +196,9 @@ func overlayTools(o *claude.Options, req agent.Request) error {
 		taken = append(taken, own.present(name))
 	}
 	o.DisallowedTools = slices.Concat(taken, own.full(req.DisallowedTools))
+	if err := checkServers(o, req); err != nil {
+		return err
+	}
 	if req.Tools == nil {
 		if req.Host == nil {
 			o.AllowedTools = slices.Concat(o.AllowedTools, own.all(), skillRule(req.Skills))
@@ -211,6 +214,27 @@ func overlayTools(o *claude.Options, req agent.Request) error {
 		return nil
 	}
 	return boundServers(o, own.full(allowed))
+}
+
+// checkServers refuses names of tools of MCP servers that there are not. Settings files, files of servers and plugins may have
+// servers that are not known here.
+func checkServers(o *claude.Options, req agent.Request) error {
+	if o.MCPConfig != "" || len(o.Plugins) > 0 {
+		return nil
+	}
+	known := req.KnownNames(nil, req.Registry)
+	known.Servers = append(slices.Collect(maps.Keys(o.MCPServers)), tool.DefaultServerName)
+	if req.Tools != nil {
+		if err := known.Check(req.Tools...); err != nil {
+			return refusal("Tools", "%w", err)
+		}
+	}
+	if req.Tools != nil || o.StrictMCP {
+		if err := known.Check(req.DisallowedTools...); err != nil {
+			return refusal("DisallowedTools", "%w", err)
+		}
+	}
+	return nil
 }
 
 // ownTools are the tools of this program, which lists may name with or without their server.

@@ -30,8 +30,8 @@ var allowAll = tool.DeciderFunc(func(context.Context, event.ToolCall) event.Deci
 
 func desk(t testing.TB) *tool.Registry {
 	t.Helper()
-	say := func(context.Context, struct{}) (string, error) { return "yes", nil }
-	return tool.MustRegistry(nil, tool.Must("look", "Looks.", say, tool.ReadOnly), tool.Must("save", "Saves.", say, tool.Mutates))
+	handler := func(context.Context, struct{}) (string, error) { return "yes", nil }
+	return tool.MustRegistry(nil, tool.Must("look", "Looks.", handler, tool.ReadOnly), tool.Must("save", "Saves.", handler, tool.Mutates))
 }
 
 // optionsOf are the options that a request makes of a base.
@@ -92,6 +92,7 @@ func TestCLAUDE006_EveryFieldOfARequestIsMappedOrRefused(t *testing.T) {
 		"Fresh":           {true, "Resume SessionID"},
 		"Tools":           {[]string{"Read"}, "Tools AllowedTools StrictMCP"},
 		"DisallowedTools": {[]string{"Bash"}, "DisallowedTools"},
+		"UnknownTools":    {[]string{"Frob"}, ""}, // names of lists
 		"Registry":        {desk(t), "AllowedTools MCPServers"},
 		"Permissions":     {&gate.Permissions{}, "claudecode: the request has Permissions"},
 		"Host":            {allowAll, "CanUseTool Hooks Settings"},
@@ -217,7 +218,7 @@ func TestOptions_BaseIsNeverChanged(t *testing.T) {
 	base.Hooks = append(make([]claude.Hook, 0, 9), hook)
 	before := base
 	before.MCPServers = map[string]claude.MCPServer{"other": base.MCPServers["other"]}
-	room := func() []string { // what lies behind the slices
+	room := func() []string { // what is behind the slices
 		return slices.Concat(base.AllowedTools[:9], base.DisallowedTools[:9])
 	}
 	was := room()
@@ -255,12 +256,12 @@ func TestOptions_AllowedToolsAreABoundary(t *testing.T) {
 		req  agent.Request
 		want mapped
 	}{
-		"nothing said":                     {agent.Request{}, mapped{}},
+		"nothing set":                      {agent.Request{}, mapped{}},
 		"none":                             {agent.Request{Settings: agent.Settings{Tools: []string{}}}, mapped{Tools: []string{}, SettingSources: []string{}, StrictMCP: true}},
 		"none, not even ours":              {agent.Request{Settings: agent.Settings{Tools: []string{}}, Registry: desk(t)}, mapped{Tools: []string{}, SettingSources: []string{}, StrictMCP: true}},
 		"some":                             {agent.Request{Settings: agent.Settings{Tools: []string{"Read", "Bash(git status)", "Bash(git log)"}}}, mapped{Tools: []string{"Read", "Bash"}, AllowedTools: []string{"Read", "Bash(git status)", "Bash(git log)"}, StrictMCP: true}},
 		"some, with a host":                {agent.Request{Settings: agent.Settings{Tools: []string{"Read", "Bash(git status)"}}, Host: allowAll}, mapped{Tools: []string{"Read", "Bash"}, StrictMCP: true}},
-		"only of servers":                  {agent.Request{Settings: agent.Settings{Tools: []string{"mcp__other__x"}}}, mapped{Tools: []string{}, AllowedTools: []string{"mcp__other__x"}, StrictMCP: true}},
+		"only of servers":                  {agent.Request{Settings: agent.Settings{Tools: []string{"mcp__other__x"}, Servers: map[string]agent.Server{"other": {URL: "http://127.0.0.1:1"}}}}, mapped{Tools: []string{}, AllowedTools: []string{"mcp__other__x"}, StrictMCP: true, Servers: 1}},
 		"ours":                             {agent.Request{Registry: desk(t)}, mapped{AllowedTools: []string{"mcp__drover"}, Servers: 1}},
 		"ours, with a host":                {agent.Request{Registry: desk(t), Host: allowAll}, mapped{Servers: 1}},
 		"one of ours by its bare name":     {agent.Request{Registry: desk(t), Settings: agent.Settings{Tools: []string{"look"}}}, mapped{Tools: []string{}, AllowedTools: []string{"mcp__drover__look"}, StrictMCP: true, Servers: 1}},
@@ -339,6 +340,8 @@ func TestOptions_UnsupportedRequestIsRefused(t *testing.T) {
 		"negative turns":                 {req: agent.Request{Settings: agent.Settings{MaxTurns: -1}}, want: "MaxTurns"},
 		"negative budget":                {req: agent.Request{Settings: agent.Settings{Budget: &guard.Budget{MaxCostUSD: -1}}}, want: "Request.Budget: guard: Budget.MaxCostUSD is -1"},
 		"invalid schema":                 {req: agent.Request{OutputSchema: json.RawMessage(`7`)}, want: "OutputSchema"},
+		"tool of an unknown server":      {claude.Options{MCPServers: map[string]claude.MCPServer{"desk": claude.MCPHTTP{URL: "http://127.0.0.1:1"}}}, agent.Request{Settings: agent.Settings{Tools: []string{"Read", "mcp__dsek__look"}}}, "Request.Tools: there is no tool mcp__dsek__look\n  next: write mcp__desk__look"},
+		"no tool of an unknown server":   {claude.Options{StrictMCP: true}, agent.Request{Settings: agent.Settings{DisallowedTools: []string{"mcp__desk"}}}, "Request.DisallowedTools: there is no tool mcp__desk"},
 		"tool with two names":            {req: agent.Request{Settings: agent.Settings{Tools: []string{"Read,Write"}}}, want: "Tools[0]"},
 		"server of the same name":        {claude.Options{MCPServers: map[string]claude.MCPServer{"drover": claude.MCPHTTP{URL: "http://127.0.0.1:1"}}}, agent.Request{Registry: tool.MustRegistry(nil)}, `MCP server "drover" already`},
 		"server of the request's name":   {claude.Options{MCPServers: map[string]claude.MCPServer{"desk": claude.MCPHTTP{URL: "http://127.0.0.1:1"}}}, agent.Request{Registry: tool.MustRegistry(nil), Settings: agent.Settings{ToolServer: "desk"}}, `MCP server "desk" already`},

@@ -19,8 +19,8 @@ import (
 	"github.com/drover-agents/drover/workspace"
 )
 
-// told are the payloads that a cell, its gateway and a workspace tell, as pointers to decode into.
-func told() []event.Payload {
+// reportedPayloads are the payloads that a cell, its gateway and a workspace emit, as pointers to decode into.
+func reportedPayloads() []event.Payload {
 	return []event.Payload{
 		&isolation.Protection{}, &isolation.Breach{},
 		&gateway.ModelCall{}, &gateway.Refused{}, &gateway.Limit{}, &gateway.BackOff{}, &proxy.Connection{},
@@ -41,7 +41,7 @@ func sectionOf(t *testing.T, kind event.Kind) string {
 }
 
 func TestDocs_NameEveryFieldOfCellEvents(t *testing.T) {
-	for _, payload := range told() {
+	for _, payload := range reportedPayloads() {
 		text := sectionOf(t, payload.EventKind())
 		for _, name := range jsonNames(reflect.TypeOf(payload).Elem()) {
 			if !strings.Contains(text, "`"+name+"`") {
@@ -73,7 +73,7 @@ func TestDocs_ExampleLinesAreCellEvents(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, payload := range told() {
+	for _, payload := range reportedPayloads() {
 		block := lineOfJSON.FindStringSubmatch(sectionOf(t, payload.EventKind()))
 		if block == nil {
 			t.Errorf("the page has no line of %s", payload.EventKind())

@@ -71,6 +71,6 @@ func processesWith(t testing.TB, mark string) []string {
 }
 
 // Most people are not root, and the CLI treats root differently.
-func TestRerunAsUser_PermissionsAndEndings(t *testing.T) {
+func TestConversations_AsOrdinaryUser(t *testing.T) {
 	testkit.RerunAsUser(t, claudetest.CLI(t).Path, "^(TestCLAUDE004_PermissionsAreModesOfTheRealCLI|TestCLAUDE004_ApproverAnswersTheQuestion|TestDeadline_StopsARun|TestFileTools_CannotConfigureTheCLI|TestResume_PlantedCallsAreNotRun|TestRun_LeavingTheLoopEndsTheCLI)$/(all_allowed|files_allowed|tool_use|pinned)$")
 }

@@ -151,7 +151,7 @@ func refused(t testing.TB, a *claudecode.Adapter, req agent.Request) error {
 // ends at once.
 func TestVersion_TooOldCLIIsNotRun(t *testing.T) {
 	for name, base := range map[string]*claude.Options{
-		"it says so": claudetest.ScriptCLI(t, func(s *claudetest.ScriptSession) {
+		"the handshake has it": claudetest.ScriptCLI(t, func(s *claudetest.ScriptSession) {
 			s.Initialize(`{"claude_code_version":"2.1.100"}`)
 			s.UntilEOF()
 		}).Options(),
@@ -181,7 +181,7 @@ func TestVersion_UnknownVersionIsRun(t *testing.T) {
 	}
 }
 
-// A CLI that does not tell its version in the handshake is asked for it, once for each file.
+// A CLI that does not send its version in the handshake is asked for it, once for each file.
 func TestVersion_IsQueriedOncePerFile(t *testing.T) {
 	count := filepath.Join(t.TempDir(), "count")
 	a := newAdapter(t, itself(t, map[string]string{turnVariable: "hello", versionVariable: claude.OldestTested, countVariable: count}))

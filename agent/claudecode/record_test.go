@@ -47,7 +47,7 @@ func recordScenario(t *testing.T, name string, s scenario) {
 	}
 }
 
-// TestCLAUDE003_RecordedRunsOnTheRealCLI runs some of the scenarios: the CLI still says what was recorded.
+// TestCLAUDE003_RecordedRunsOnTheRealCLI runs some of the scenarios: the CLI still sends what was recorded.
 func TestCLAUDE003_RecordedRunsOnTheRealCLI(t *testing.T) {
 	for _, name := range []string{"partial", "denied", "interrupted_tool", "tool_oldest"} {
 		t.Run(name, func(t *testing.T) {
@@ -105,7 +105,7 @@ func (s scenario) run(t *testing.T, real *claudetest.RealCLI) [][]byte {
 		s.setup(t, real, opts)
 	}
 	if s.before != "" {
-		_, opts.Resume = talk(t, opts, s.before, nil)
+		_, opts.Resume = runOnePrompt(t, opts, s.before, nil)
 	}
 	prompt := s.prompt
 	if prompt == "" {
@@ -115,7 +115,7 @@ func (s scenario) run(t *testing.T, real *claudetest.RealCLI) [][]byte {
 	if s.interruptAt != nil {
 		during = interruptAt(s.interruptAt)
 	}
-	lines, _ := talk(t, opts, prompt, during)
+	lines, _ := runOnePrompt(t, opts, prompt, during)
 	return lines
 }
 
@@ -136,8 +136,8 @@ func interruptAt(matches func(claude.Message) bool) func(*testing.T, *claude.Cli
 	}
 }
 
-// talk runs a process for one prompt and returns its lines.
-func talk(t *testing.T, opts *claude.Options, prompt string, during func(*testing.T, *claude.Client, claude.Message)) (lines [][]byte, session string) {
+// runOnePrompt runs a process for one prompt and returns its lines.
+func runOnePrompt(t *testing.T, opts *claude.Options, prompt string, during func(*testing.T, *claude.Client, claude.Message)) (lines [][]byte, session string) {
 	c, err := claude.Connect(t.Context(), opts)
 	if err != nil {
 		t.Fatal(err)
@@ -169,7 +169,7 @@ var (
 	uuids = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`)
 	ports = regexp.MustCompile(`127\.0\.0\.1:[0-9]+`)
 	socks = regexp.MustCompile(`cc-socks/[0-9]+`)
-	// bulky are lists that say nothing here.
+	// bulky are lists that do not matter here.
 	bulky = regexp.MustCompile(`"(slash_commands|terminal_slash_commands|skills|plugins|agents|commands)":\[[^\]]*\]`)
 	times = regexp.MustCompile(`20[0-9]{2}-[0-9]{2}-[0-9]{2}T[0-9:.]+Z`)
 )

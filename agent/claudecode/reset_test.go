@@ -40,7 +40,7 @@ func asked(t testing.TB, r *script.Request) string {
 
 var unique = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f-]{27}|cc_version=[0-9.a-f]+|cch=[0-9a-f]+`)
 
-// notice is what the CLI tells the model of the command that it was given.
+// notice is the CLI's message to the model about the command that it was given.
 var notice = regexp.MustCompile(`(?s) {4}\{\n     "type": "text",\n     "text": "\\u003c(local-)?command-(caveat|name|stdout).*?\n    \},\n`)
 
 // A hesitantStore takes its time for the first lines of a session.
@@ -57,7 +57,7 @@ func (s *hesitantStore) Append(ctx context.Context, key transcript.Key, entries 
 }
 
 // After a reset the model is asked as it would be by a process of its own, but for the notice that there was a
-// reset: nothing of what was said is left. The tokens, the counts and the budget tell the conversations apart. The first
+// reset: no earlier message is left. The tokens, the counts and the budget distinguish the conversations. The first
 // one is free for another run, the second is not.
 func TestReset_BeginsAnEmptyConversation(t *testing.T) {
 	for name, newCLI := range eachCLI {
@@ -91,7 +91,7 @@ func TestReset_BeginsAnEmptyConversation(t *testing.T) {
 			got := record(t, c.Send(inTime(t), "which word was it?"))
 			second := got.done(t)
 			if model.LastRequest().SawText("marzipan") {
-				t.Error("the model sees what was said before")
+				t.Error("the model sees earlier messages")
 			}
 			if second.ResumeToken == "" || second.ResumeToken == first.ResumeToken || got[0].SessionID != second.ResumeToken {
 				t.Errorf("the tokens are %q and %q", first.ResumeToken, second.ResumeToken)

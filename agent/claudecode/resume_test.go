@@ -12,33 +12,33 @@ import (
 
 func TestResume_ConversationOfARun(t *testing.T) {
 	const id = "6f9619ff-8b86-4d11-b42d-00c04fc964ff"
-	type said struct {
+	type setOptions struct {
 		resume, session, title string
 		goesOn, fork           bool
 	}
 	for name, x := range map[string]struct {
 		base claude.Options
 		req  agent.Request
-		want said // session "new" stands for any UUID
+		want setOptions // session "new" stands for any UUID
 	}{
-		"a new one":                 {want: said{session: "new"}},
-		"a new one with an id":      {base: claude.Options{SessionID: id}, want: said{session: id}},
-		"a token":                   {req: agent.Request{Resume: "t"}, want: said{resume: "t"}},
-		"a token beats the base":    {base: claude.Options{Continue: true, SessionID: id, Title: "x"}, req: agent.Request{Resume: "t"}, want: said{resume: "t"}},
-		"the base's":                {base: claude.Options{Resume: "b"}, want: said{resume: "b"}},
-		"the newest":                {base: claude.Options{Continue: true}, want: said{goesOn: true}},
-		"fresh beats the base":      {base: claude.Options{Resume: "b", Fork: true, ResumeAt: "u"}, req: agent.Request{Fresh: true}, want: said{session: "new"}},
-		"fresh beats a token":       {req: agent.Request{Fresh: true, Resume: "t"}, want: said{session: "new"}},
-		"a snapshot is a fork":      {req: agent.Request{Resume: id + "@3"}, want: said{resume: id, session: "new", fork: true}},
-		"a snapshot of nothing":     {req: agent.Request{Resume: "t@3"}, want: said{resume: "t@3"}},
-		"fresh beats a snapshot":    {req: agent.Request{Fresh: true, Resume: id + "@3"}, want: said{session: "new"}},
-		"a fork has an id":          {base: claude.Options{Fork: true, Title: "x"}, req: agent.Request{Resume: "t"}, want: said{resume: "t", session: "new", title: "x", fork: true}},
-		"a fork has the id it gets": {base: claude.Options{Fork: true, SessionID: id}, req: agent.Request{Resume: "t"}, want: said{resume: "t", session: id, fork: true}},
+		"a new one":                 {want: setOptions{session: "new"}},
+		"a new one with an id":      {base: claude.Options{SessionID: id}, want: setOptions{session: id}},
+		"a token":                   {req: agent.Request{Resume: "t"}, want: setOptions{resume: "t"}},
+		"a token beats the base":    {base: claude.Options{Continue: true, SessionID: id, Title: "x"}, req: agent.Request{Resume: "t"}, want: setOptions{resume: "t"}},
+		"the base's":                {base: claude.Options{Resume: "b"}, want: setOptions{resume: "b"}},
+		"the newest":                {base: claude.Options{Continue: true}, want: setOptions{goesOn: true}},
+		"fresh beats the base":      {base: claude.Options{Resume: "b", Fork: true, ResumeAt: "u"}, req: agent.Request{Fresh: true}, want: setOptions{session: "new"}},
+		"fresh beats a token":       {req: agent.Request{Fresh: true, Resume: "t"}, want: setOptions{session: "new"}},
+		"a snapshot is a fork":      {req: agent.Request{Resume: id + "@3"}, want: setOptions{resume: id, session: "new", fork: true}},
+		"a snapshot of nothing":     {req: agent.Request{Resume: "t@3"}, want: setOptions{resume: "t@3"}},
+		"fresh beats a snapshot":    {req: agent.Request{Fresh: true, Resume: id + "@3"}, want: setOptions{session: "new"}},
+		"a fork has an id":          {base: claude.Options{Fork: true, Title: "x"}, req: agent.Request{Resume: "t"}, want: setOptions{resume: "t", session: "new", title: "x", fork: true}},
+		"a fork has the id it gets": {base: claude.Options{Fork: true, SessionID: id}, req: agent.Request{Resume: "t"}, want: setOptions{resume: "t", session: id, fork: true}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := x.base
 			continueConversation(&o, x.req)
-			got := said{o.Resume, o.SessionID, o.Title, o.Continue, o.Fork}
+			got := setOptions{o.Resume, o.SessionID, o.Title, o.Continue, o.Fork}
 			if x.want.session == "new" && ident.ValidUUID(got.session) {
 				got.session = "new"
 			}
@@ -55,8 +55,8 @@ func TestResume_ConversationOfARun(t *testing.T) {
 	}
 }
 
-// The rule in full: what the CLI said last, if it told how the turn ended or anybody had said something
-// in it; else what was resumed.
+// The rule in full: the last id that the CLI sent, if it reported how the turn ended or the turn has a
+// message; else what was resumed.
 func TestResumeToken_OfAConversation(t *testing.T) {
 	for name, x := range map[string]struct {
 		session  continuity
@@ -77,7 +77,7 @@ func TestResumeToken_OfAConversation(t *testing.T) {
 		"a fork stopped in the middle":          {continuity{resumed: "old", begun: "new", kept: true}, "", true, false, "new"},
 		"a result of which nothing is kept":     {continuity{begun: "new"}, "backend", true, true, ""},
 		"stopped, and nothing would be kept":    {continuity{resumed: "old"}, "backend", false, false, ""},
-		"stopped before anything was said":      {continuity{begun: "new", kept: true}, "", false, false, ""},
+		"stopped before the first message":      {continuity{begun: "new", kept: true}, "", false, false, ""},
 		"a resumed one stopped before anything": {continuity{resumed: "old", kept: true}, "", false, false, "old"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -23,7 +23,7 @@ type scenario struct {
 	// before is a prompt to another process, whose session is then resumed. Empty means a new session.
 	before string
 	prompt string // empty means any
-	// interruptAt says at which message the turn is interrupted. Nil means never.
+	// interruptAt reports at which message the turn is interrupted. Nil means never.
 	interruptAt func(claude.Message) bool
 }
 

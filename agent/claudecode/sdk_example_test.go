@@ -35,7 +35,7 @@ func ExampleToSDKTools() {
 	// sum [3] <nil>
 }
 
-// The model can be told other names and descriptions, and results in another form.
+// The model can be given other names and descriptions, and results in another form.
 func ExampleToSDKTools_configured() {
 	tools, err := claudecode.ToSDKTools(tool.Tools{sumTool}, &claudecode.SDKToolOptions{
 		ToolConfig: func(t *tool.Tool) tool.Presentation {
@@ -91,7 +91,7 @@ func price(_ context.Context, a article) (string, error) { return a.Name + " cos
 
 func order(_ context.Context, a article) (string, error) { return a.Name + " is ordered.", nil }
 
-// The key under which a server stands in the options is the one that the names of its tools carry.
+// The key of a server in the options is the one that the names of its tools carry.
 // Give the same one to the policies of a gate.
 func ExampleNewSDKServer() {
 	registry := tool.MustRegistry(nil,

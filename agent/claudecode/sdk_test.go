@@ -145,7 +145,7 @@ func TestFormatResult_Content(t *testing.T) {
 		isError    bool
 	}{
 		{"no value", tool.OK(nil), "", "", false},
-		{"no value but a message", tool.Say("done"), "done", "", false},
+		{"no value but a message", tool.Text("done"), "done", "", false},
 		{"a string, as it is", tool.OK(`say "hi"`), `say "hi"`, "", false},
 		{"a number", tool.OK(1.5), "1.5", "", false},
 		{"a boolean", tool.OK(false), "false", "", false},
@@ -158,7 +158,7 @@ func TestFormatResult_Content(t *testing.T) {
 		{"a failure", tool.Fail("no such file"), "no such file", "", true},
 		{"a denial", tool.Result{Outcome: tool.Denied, Err: &tool.Error{Message: "not today"}}, "not today", "", true},
 		{"a call that needs approval", tool.Result{Outcome: tool.NeedsApproval, Action: &tool.Action{Type: "approval", Message: "ask first"}}, "ask first", "", true},
-		{"a failure without a reason", tool.Result{Outcome: tool.Failed}, `The call ended with "error", without a reason.`, "", true},
+		{"a failure without a reason", tool.Result{Outcome: tool.Failed}, `The call ended with "error", without a reason. Continue without its result.`, "", true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			// Through a tool, so that the result is finished as it is in a run.
@@ -270,7 +270,7 @@ func TestSDKServer_LoadsAllToolsOnRequest(t *testing.T) {
 	}
 }
 
-// The CLI calls tools of a registry: arguments are checked, calls are decided and told by the id that
+// The CLI calls tools of a registry: arguments are checked, calls are decided and reported by the id that
 // the model gave them, and the model reads results, errors and denials.
 func TestSDKServer_CLICallsARegistry(t *testing.T) {
 	for version, get := range map[string]func(testing.TB) *claudetest.RealCLI{"pinned": claudetest.CLI, "oldest": claudetest.OldestCLI} {
@@ -280,7 +280,7 @@ func TestSDKServer_CLICallsARegistry(t *testing.T) {
 
 func testTheCLICallsARegistry(t *testing.T, cli *claudetest.RealCLI) {
 	var mu sync.Mutex
-	told := map[string]string{} // results by call id
+	reported := map[string]string{} // results by call id
 	r := tool.MustRegistry(&tool.Options{
 		Decider: tool.DeciderFunc(func(_ context.Context, call event.ToolCall) event.Decision {
 			if call.Name == "write" {
@@ -292,7 +292,7 @@ func testTheCLICallsARegistry(t *testing.T, cli *claudetest.RealCLI) {
 			if got, ok := e.Payload.(event.ToolResult); ok {
 				mu.Lock()
 				defer mu.Unlock()
-				told[string(got.ID)] = got.Name + " " + string(got.Status)
+				reported[string(got.ID)] = got.Name + " " + string(got.Status)
 			}
 		},
 	}, sum(), named("write", tool.Mutates),
@@ -335,7 +335,7 @@ func testTheCLICallsARegistry(t *testing.T, cli *claudetest.RealCLI) {
 	mu.Lock()
 	defer mu.Unlock()
 	var got []string
-	for id, line := range told {
+	for id, line := range reported {
 		if !strings.HasPrefix(id, "toolu_") {
 			t.Errorf("call %q does not have the model's id", id)
 		}
@@ -343,6 +343,6 @@ func testTheCLICallsARegistry(t *testing.T, cli *claudetest.RealCLI) {
 	}
 	slices.Sort(got)
 	if diff := cmp.Diff([]string{"sum error", "sum success", "where success", "write denied"}, got); diff != "" {
-		t.Errorf("results told (-want +got):\n%s", diff)
+		t.Errorf("reported results (-want +got):\n%s", diff)
 	}
 }

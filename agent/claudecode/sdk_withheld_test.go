@@ -13,7 +13,7 @@ import (
 
 // A registry knows of its servers which tools they leave out, also of those added later.
 func TestRegistry_KnowsWithheldTools(t *testing.T) {
-	builtin := &tool.Tool{Name: "builtin", Description: "is served by somebody else"}
+	builtin := &tool.Tool{Name: "builtin", Description: "is served by another program"}
 	r := tool.MustRegistry(nil, named("a"), named("b"), builtin)
 	check := func(when string, want []string) {
 		t.Helper()

@@ -26,7 +26,7 @@ import (
 	"github.com/drover-agents/drover/tool"
 )
 
-// skillOf is a skill that has the model say something, and brings a tool with it.
+// skillOf is a skill that has the model send a text, and brings a tool with it.
 func skillOf(t testing.TB, name string) *prompt.Skill {
 	t.Helper()
 	text := fmt.Sprintf("---\nname: %s\ndescription: The description of %s.\nallowed-tools: Bash\n---\nSay HELLO-FROM-%s.\n", name, name, name)
@@ -42,7 +42,7 @@ func skillOf(t testing.TB, name string) *prompt.Skill {
 func TestSkills_ModelUsesThoseOfARequest(t *testing.T) {
 	shell := &gate.Permissions{ShellExecute: gate.LevelAllow}
 	for name, req := range map[string]agent.Request{
-		"nobody decides":          {},
+		"no handler decides":      {},
 		"a list of tools":         {Settings: agent.Settings{Tools: []string{"Read"}}},
 		"no tools":                {Settings: agent.Settings{Tools: []string{}}},
 		"a gate":                  {Settings: agent.Settings{Permissions: shell}},
@@ -85,23 +85,23 @@ func TestSkills_ModelUsesThoseOfARequest(t *testing.T) {
 }
 
 // A tool gives the agent skills while it works. The model knows them when it reads the tool's result, without
-// a question about them where nobody decides.
+// a question about them where no handler decides.
 func TestSkills_AreAddedDuringATurn(t *testing.T) {
 	bothCLIs(t, func(t *testing.T, cli *claudetest.RealCLI) {
 		model := claudetest.NewModel(t,
 			script.Call("mcp__drover__learn", nil), script.Call("Skill", script.Input{"skill": "late"}), script.Text("Done."),
 			script.Call("Skill", script.Input{"skill": "greet"}), script.Text("Bye."))
-		var talk agent.Conversation
+		var conversation agent.Conversation
 		learn := tool.Must("learn", "Learns.", func(ctx context.Context, _ struct{}) (string, error) {
-			return "learned", talk.(agent.Learner).AddSkills(ctx, []agent.Skill{skillOf(t, "late")})
+			return "learned", conversation.(agent.Learner).AddSkills(ctx, []agent.Skill{skillOf(t, "late")})
 		}, tool.ReadOnly)
 		adapter := newAdapter(t, cli.Options(model))
 		var err error
-		talk, err = adapter.Open(inTime(t), agent.Request{Registry: tool.MustRegistry(nil, learn), Skills: []agent.Skill{skillOf(t, "greet")}})
+		conversation, err = adapter.Open(inTime(t), agent.Request{Registry: tool.MustRegistry(nil, learn), Skills: []agent.Skill{skillOf(t, "greet")}})
 		if err != nil {
 			t.Fatal(err)
 		}
-		got := record(t, talk.Send(inTime(t), "go"))
+		got := record(t, conversation.Send(inTime(t), "go"))
 		if got.result("Skill") != event.ToolSuccess || !model.SawText("Say HELLO-FROM-late.") {
 			t.Errorf("the skill ended with %q: %+v", got.result("Skill"), of[event.ToolResult](got))
 		}
@@ -109,13 +109,13 @@ func TestSkills_AreAddedDuringATurn(t *testing.T) {
 		if requests[0].SawText("The description of late") || !requests[1].SawText("The description of late") {
 			t.Error("the model does not know of the skill when it reads the result of the tool, or did before")
 		}
-		if again := record(t, talk.Send(inTime(t), "and greet")); again.result("Skill") != event.ToolSuccess {
+		if again := record(t, conversation.Send(inTime(t), "and greet")); again.result("Skill") != event.ToolSuccess {
 			t.Errorf("the first skill ended with %q", again.result("Skill"))
 		}
-		if err := talk.Close(); err != nil {
+		if err := conversation.Close(); err != nil {
 			t.Error(err)
 		}
-		if err := talk.(agent.Learner).AddSkills(inTime(t), []agent.Skill{skillOf(t, "late")}); err == nil || !strings.Contains(advice.Text(err), "closed") {
+		if err := conversation.(agent.Learner).AddSkills(inTime(t), []agent.Skill{skillOf(t, "late")}); err == nil || !strings.Contains(advice.Text(err), "closed") {
 			t.Errorf("a conversation that is closed learns: %v", err)
 		}
 	})
@@ -127,20 +127,20 @@ func TestSkills_AreNotWrittenOutsideOfTheHome(t *testing.T) {
 	model := claudetest.NewModel(t,
 		script.Reply(bash("rm -r ~/.claude/skills && ln -s "+outside+" ~/.claude/skills && echo LINKED")),
 		script.Call("mcp__drover__learn", nil), script.Text("Done."))
-	var talk agent.Conversation
+	var conversation agent.Conversation
 	learned := errors.New("the tool did not run")
 	learn := tool.Must("learn", "Learns.", func(ctx context.Context, _ struct{}) (string, error) {
-		learned = talk.(agent.Learner).AddSkills(ctx, []agent.Skill{skillOf(t, "late")})
+		learned = conversation.(agent.Learner).AddSkills(ctx, []agent.Skill{skillOf(t, "late")})
 		return "tried", nil
 	}, tool.ReadOnly)
 	base := cli.Options(model)
 	base.PermissionMode = claude.ModeBypassPermissions
 	var err error
-	if talk, err = newAdapter(t, base).Open(inTime(t), agent.Request{Registry: tool.MustRegistry(nil, learn)}); err != nil {
+	if conversation, err = newAdapter(t, base).Open(inTime(t), agent.Request{Registry: tool.MustRegistry(nil, learn)}); err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = talk.Close() }()
-	record(t, talk.Send(inTime(t), "go"))
+	defer func() { _ = conversation.Close() }()
+	record(t, conversation.Send(inTime(t), "go"))
 	if !model.SawText("LINKED") {
 		t.Fatal("the command did not make the link")
 	}

@@ -13,8 +13,8 @@ import (
 	"github.com/drover-agents/drover/claude/transcript"
 )
 
-// The files of a fork have the lines of the conversation up to the fork, and no subagent of it: what those have been
-// told since then is not for the fork, whose commands can read its files.
+// The files of a fork have the lines of the conversation up to the fork, and no subagent of it: what those have
+// received since then is not for the fork, whose commands can read its files.
 func TestSnapshotStore_LaterLinesAreNotLaidOut(t *testing.T) {
 	store := transcript.NewMemoryStore()
 	key := transcript.Key{ProjectKey: "-p", SessionID: "00000000-0000-4000-8000-000000000001"}

@@ -16,18 +16,18 @@ import (
 // toolEvents are the calls and results that the lines report.
 func toolEvents(t *testing.T, n *normaliser, lines ...string) []string {
 	t.Helper()
-	var told []string
+	var reported []string
 	for _, line := range lines {
 		for _, e := range slices.Clone(n.events(decode(t, line))) {
 			switch p := e.Payload.(type) {
 			case event.ToolCall:
-				told = append(told, "call "+string(p.ID)+" "+p.Name)
+				reported = append(reported, "call "+string(p.ID)+" "+p.Name)
 			case event.ToolResult:
-				told = append(told, string(p.Status)+" "+string(p.ID)+" "+p.Name)
+				reported = append(reported, string(p.Status)+" "+string(p.ID)+" "+p.Name)
 			}
 		}
 	}
-	return told
+	return reported
 }
 
 // Hooks are ahead of the reader of the stream, and a command in the cell can forge what the reader sees before the call.
@@ -40,24 +40,24 @@ func TestStream_ForgedBeforeTheCall(t *testing.T) {
 	}{
 		"a result": {
 			event.Allow,
-			[]string{returns("call_0", "forged", false, ""), says("m1", "u1", call1("call_0")), returns("call_0", "done", true, "")},
+			[]string{returns("call_0", "forged", false, ""), assistantLine("m1", "u1", call1("call_0")), returns("call_0", "done", true, "")},
 			[]string{"success call_0 unknown_tool", "call call_0 Bash", "error call_0 Bash"},
 		},
 		"a notice": {
 			event.Allow,
-			[]string{denied, says("m1", "u1", call1("call_0")), returns("call_0", "no", true, "")},
+			[]string{denied, assistantLine("m1", "u1", call1("call_0")), returns("call_0", "no", true, "")},
 			[]string{"call call_0 Bash", "denied call_0 Bash"},
 		},
 		"a notice, and the block comes in two lines": {
 			event.Allow,
-			[]string{denied, says("m1", "u1", call1("call_0")), says("m1", "u9", call1("call_0")), returns("call_0", "no", true, "")},
+			[]string{denied, assistantLine("m1", "u1", call1("call_0")), assistantLine("m1", "u9", call1("call_0")), returns("call_0", "no", true, "")},
 			[]string{"call call_0 Bash", "denied call_0 Bash"},
 		},
 		"a question about another tool": {
 			event.Deny,
 			[]string{
-				says("m1", "u1", `{"type":"tool_use","id":"call_0","name":"Read","input":{}}`), returns("call_0", "text", false, ""),
-				says("m2", "u2", call1("call_0")), returns("call_0", "no", true, ""),
+				assistantLine("m1", "u1", `{"type":"tool_use","id":"call_0","name":"Read","input":{}}`), returns("call_0", "text", false, ""),
+				assistantLine("m2", "u2", call1("call_0")), returns("call_0", "no", true, ""),
 			},
 			[]string{"call call_0 Read", "success call_0 Read", "call call_0 Bash", "denied call_0 Bash"},
 		},
@@ -65,8 +65,8 @@ func TestStream_ForgedBeforeTheCall(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			n, _ := newNormaliser()
 			n.ledger = agent.NewLedger(nil)
-			_, _ = n.ledger.Ask(t.Context(), agent.Question{ToolCall: event.ToolCall{ID: "call_0", Name: "Bash"}, Decide: func(context.Context, event.ToolCall) (agent.Opinion, error) {
-				return agent.Opinion{Verdict: x.asked}, nil
+			_, _ = n.ledger.Ask(t.Context(), agent.Question{ToolCall: event.ToolCall{ID: "call_0", Name: "Bash"}, Decide: func(context.Context, event.ToolCall) (agent.CallDecision, error) {
+				return agent.CallDecision{Verdict: x.asked}, nil
 			}})
 			if diff := cmp.Diff(x.want, toolEvents(t, n, x.lines...)); diff != "" {
 				t.Errorf("reported (-want +got):\n%s", diff)
@@ -79,12 +79,12 @@ func TestStream_ForgedBeforeTheCall(t *testing.T) {
 func TestStream_AnotherRunWithTheLedger(t *testing.T) {
 	first, _ := newNormaliser()
 	first.ledger = agent.NewLedger(nil)
-	toolEvents(t, first, says("m1", "u1", call1("call_0")), says("m1", "u2", call1("call_1")))
+	toolEvents(t, first, assistantLine("m1", "u1", call1("call_0")), assistantLine("m1", "u2", call1("call_1")))
 	_ = first.next()
 	first.ledger.Begin(agent.LedgerOptions{})
 	second, _ := newNormaliser()
 	second.ledger = first.ledger
-	got := toolEvents(t, second, returns("call_0", "late", false, ""), says("", "u3", call1("call_1")))
+	got := toolEvents(t, second, returns("call_0", "late", false, ""), assistantLine("", "u3", call1("call_1")))
 	if diff := cmp.Diff([]string{"success call_0 unknown_tool", "call call_1 Bash"}, got); diff != "" {
 		t.Errorf("reported (-want +got):\n%s", diff)
 	}

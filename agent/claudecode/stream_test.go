@@ -101,7 +101,7 @@ func (r recording) init(t testing.TB) event.Init {
 	return all[0]
 }
 
-// mode is the permission mode that the CLI says it is in.
+// mode is the permission mode that the CLI reports.
 func (r recording) mode(t testing.TB) string {
 	t.Helper()
 	var mode string
@@ -119,13 +119,13 @@ func (r recording) result(name string) event.ToolStatus {
 	return ""
 }
 
-// asked reports whether somebody was asked about a tool.
+// asked reports whether the run has a question about a tool.
 func (r recording) asked(name string) bool {
 	return slices.ContainsFunc(of[event.PermissionRequest](r), func(p event.PermissionRequest) bool { return p.Name == name })
 }
 
 // check checks what holds for every stream of a Runner: the numbers, the names, the ends, and that
-// all that is said about a call lies between its tool_use and its tool_result.
+// every event about a call is between its tool_use and its tool_result.
 func (r recording) check(t testing.TB) {
 	t.Helper()
 	r.done(t)
@@ -155,7 +155,7 @@ func (r recording) check(t testing.TB) {
 			over[string(id)] = true
 		default:
 			if id != "" && (!known || over[string(id)]) {
-				t.Errorf("%s of %s stands outside of its call", e.Kind, id)
+				t.Errorf("%s of %s is outside of its call", e.Kind, id)
 			}
 		}
 	}

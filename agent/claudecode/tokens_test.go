@@ -29,8 +29,8 @@ func TestTokens_AreReportedAfterEachModelCall(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, e := range n.events(m) {
-			if told, ok := e.Payload.(Tokens); ok {
-				got = append(got, told)
+			if tokens, ok := e.Payload.(Tokens); ok {
+				got = append(got, tokens)
 			}
 		}
 	}

@@ -64,12 +64,12 @@ func TestTranscript_PartsOfALine(t *testing.T) {
 
 // The lines of one model call all have its tokens.
 func TestTranscript_TokensOfAModelCallAreReportedOnce(t *testing.T) {
-	r, told := newTestRecorder(false)
+	r, reported := newTestRecorder(false)
 	for _, id := range []string{"m1", "m1", "m2"} {
-		hear(r, `{"type":"assistant","uuid":"`+fmt.Sprint(len(*told))+`","message":{"id":"`+id+`","content":[{"type":"text"}],"usage":{"input_tokens":1}}}`)
+		feed(r, `{"type":"assistant","uuid":"`+fmt.Sprint(len(*reported))+`","message":{"id":"`+id+`","content":[{"type":"text"}],"usage":{"input_tokens":1}}}`)
 	}
 	count := 0
-	for _, l := range *told {
+	for _, l := range *reported {
 		for _, p := range l.Parts {
 			if p.Type == agent.TranscriptTokenUsage {
 				count++
@@ -77,7 +77,7 @@ func TestTranscript_TokensOfAModelCallAreReportedOnce(t *testing.T) {
 		}
 	}
 	if count != 2 {
-		t.Errorf("the tokens were told %d times, want once for each of 2 calls", count)
+		t.Errorf("the tokens were reported %d times, want once for each of 2 calls", count)
 	}
 }
 
@@ -90,7 +90,7 @@ func FuzzRecorder_KeepsLinesUnchanged(f *testing.F) {
 	f.Add([]byte("{\"a\":1,\n \"b\":2}"), uint16(0))
 	f.Add([]byte(`{"type":"transcript_mirror","filePath":"x","entries":[{"type":"user"},7,"x"]}`), uint16(5))
 	f.Fuzz(func(t *testing.T, line []byte, cut uint16) {
-		r, told := newTestRecorder(false)
+		r, reported := newTestRecorder(false)
 		at := min(int(cut), len(line))
 		reader := lines.NewReader(io.MultiReader(bytes.NewReader(line[:at]), bytes.NewReader(line[at:]), strings.NewReader("\n")), 0)
 		for {
@@ -99,18 +99,18 @@ func FuzzRecorder_KeepsLinesUnchanged(f *testing.F) {
 				break
 			}
 			if bytes.HasPrefix(next, []byte("{")) {
-				hear(r, string(next))
+				feed(r, string(next))
 			}
 		}
 		if json.Valid(line) && !bytes.ContainsAny(line, "\n\r") && bytes.HasPrefix(line, []byte("{")) {
 			kind := objectOf(line).text("type")
 			if kind != "stream_event" && kind != "transcript_mirror" && kind+"/"+objectOf(line).text("subtype") != "system/thinking_tokens" {
-				if len(*told) != 1 || !bytes.Equal((*told)[0].Raw, line) {
-					t.Fatalf("told were %q, want %q as it is", *told, line)
+				if len(*reported) != 1 || !bytes.Equal((*reported)[0].Raw, line) {
+					t.Fatalf("reported were %q, want %q as it is", *reported, line)
 				}
 			}
 		}
-		for _, l := range *told {
+		for _, l := range *reported {
 			if len(l.Parts) == 0 || !json.Valid(l.Raw) {
 				t.Fatalf("a line has %d parts and is %q", len(l.Parts), l.Raw)
 			}

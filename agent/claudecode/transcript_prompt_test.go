@@ -22,13 +22,13 @@ func TestTranscript_PromptThatWasNotSent(t *testing.T) {
 		<-release
 	})
 	var mu sync.Mutex
-	var told strings.Builder
+	var reported strings.Builder
 	o := cli.Options()
 	o.Env = claude.ExactEnv(map[string]string{"CLAUDE_CONFIG_DIR": t.TempDir()})
 	o.Recorder = newTranscriptRecorder(func(line agent.TranscriptLine) {
 		mu.Lock()
 		defer mu.Unlock()
-		told.Write(line.Raw)
+		reported.Write(line.Raw)
 	})
 	client, err := claude.Connect(t.Context(), o)
 	if err != nil {
@@ -42,7 +42,7 @@ func TestTranscript_PromptThatWasNotSent(t *testing.T) {
 	<-done
 	mu.Lock()
 	defer mu.Unlock()
-	if err == nil || strings.Contains(told.String(), "too late") {
-		t.Errorf("Send: %v; the transcript is %s", err, told.String())
+	if err == nil || strings.Contains(reported.String(), "too late") {
+		t.Errorf("Send: %v; the transcript is %s", err, reported.String())
 	}
 }

@@ -23,17 +23,17 @@ import (
 
 const testSession = "6b1f6f0e-0000-4000-8000-000000000001"
 
-// newTestRecorder writes what it is told into a list.
+// newTestRecorder writes the lines that it reports into a list.
 func newTestRecorder(mirrored bool) (*transcriptRecorder, *[]agent.TranscriptLine) {
-	told := &[]agent.TranscriptLine{}
-	r := newTranscriptRecorder(func(l agent.TranscriptLine) { *told = append(*told, l) })
+	reported := &[]agent.TranscriptLine{}
+	r := newTranscriptRecorder(func(l agent.TranscriptLine) { *reported = append(*reported, l) })
 	r.mirrored = mirrored
 	r.now = func() time.Time { return time.Unix(1, 0) }
-	return r, told
+	return r, reported
 }
 
-// hear gives a recorder a line of the CLI as the client does.
-func hear(r *transcriptRecorder, raw string) {
+// feed gives a recorder a line of the CLI as the client does.
+func feed(r *transcriptRecorder, raw string) {
 	line, err := claude.ParseLine([]byte(raw))
 	if err != nil || line.Type() != "transcript_mirror" {
 		r.Message(line)
@@ -48,7 +48,7 @@ func hear(r *transcriptRecorder, raw string) {
 	}
 }
 
-func saidLine(kind, id string) string {
+func streamLine(kind, id string) string {
 	return fmt.Sprintf(`{"type":%q,"uuid":%q,"session_id":%q,"from":"stream"}`, kind, id, testSession)
 }
 
@@ -72,67 +72,67 @@ func names(lines []agent.TranscriptLine) (all []string) {
 func TestTranscript_LineHasItsPositionInTheFile(t *testing.T) {
 	for name, test := range map[string]struct {
 		unmirrored bool
-		heard      []string
+		input      []string
 		ended      bool
 		want       []string
 	}{
-		"the file's version is told, and what was said behind it": {
-			heard: []string{saidLine("user", "u1"), saidLine("system", "s1"), saidLine("assistant", "a1"), saidLine("system", "s2"), mirrorFrame(filedLine("user", "u1"), filedLine("attachment", "x1"), filedLine("assistant", "a1"))},
+		"the file's version is reported, and the stream's lines behind it": {
+			input: []string{streamLine("user", "u1"), streamLine("system", "s1"), streamLine("assistant", "a1"), streamLine("system", "s2"), mirrorFrame(filedLine("user", "u1"), filedLine("attachment", "x1"), filedLine("assistant", "a1"))},
 			want:  []string{"u1 file", "s1 stream", "x1 file", "a1 file", "s2 stream"},
 		},
-		"a copy that comes first is told once": {
-			heard: []string{mirrorFrame(filedLine("user", "u1")), saidLine("user", "u1"), saidLine("system", "s1")},
+		"a copy that comes first is reported once": {
+			input: []string{mirrorFrame(filedLine("user", "u1")), streamLine("user", "u1"), streamLine("system", "s1")},
 			want:  []string{"u1 file", "s1 stream"},
 		},
-		"what has no copy by the result is told from the stream": {
-			heard: []string{saidLine("assistant", "a1"), saidLine("result", "r1"), mirrorFrame(filedLine("assistant", "a1"), filedLine("last-prompt", ""))},
+		"a line without a copy by the result is reported from the stream": {
+			input: []string{streamLine("assistant", "a1"), streamLine("result", "r1"), mirrorFrame(filedLine("assistant", "a1"), filedLine("last-prompt", ""))},
 			want:  []string{"a1 stream", "r1 stream", " file"},
 		},
-		"what has no copy by the end is told from the stream": {
-			heard: []string{saidLine("user", "u1"), saidLine("assistant", "a1"), mirrorFrame(filedLine("user", "u1"))}, ended: true,
+		"a line without a copy by the end is reported from the stream": {
+			input: []string{streamLine("user", "u1"), streamLine("assistant", "a1"), mirrorFrame(filedLine("user", "u1"))}, ended: true,
 			want: []string{"u1 file", "a1 stream"},
 		},
 		"the file goes on without a line": {
-			heard: []string{saidLine("user", "u1"), saidLine("system", "s1"), saidLine("user", "u2"), mirrorFrame(filedLine("user", "u2")), saidLine("result", "r1")},
+			input: []string{streamLine("user", "u1"), streamLine("system", "s1"), streamLine("user", "u2"), mirrorFrame(filedLine("user", "u2")), streamLine("result", "r1")},
 			want:  []string{"s1 stream", "u2 file", "u1 stream", "r1 stream"},
 		},
-		"a line that is said twice is told once": {
-			heard: []string{saidLine("system", "s1"), saidLine("system", "s1")},
+		"a line that is sent twice is reported once": {
+			input: []string{streamLine("system", "s1"), streamLine("system", "s1")},
 			want:  []string{"s1 stream"},
 		},
-		"a conversation without files is told at once": {
+		"a conversation without files is reported at once": {
 			unmirrored: true,
-			heard:      []string{saidLine("user", "u1"), saidLine("assistant", "a1")},
+			input:      []string{streamLine("user", "u1"), streamLine("assistant", "a1")},
 			want:       []string{"u1 stream", "a1 stream"},
 		},
-		"what is no part of the conversation is not told": {
-			heard: []string{`{"type":"stream_event","uuid":"p"}`, `{"uuid":"p","type":"stream_event"}`, `{"type":"system","subtype":"thinking_tokens"}`},
+		"a line that is no part of the conversation is not reported": {
+			input: []string{`{"type":"stream_event","uuid":"p"}`, `{"uuid":"p","type":"stream_event"}`, `{"type":"system","subtype":"thinking_tokens"}`},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r, told := newTestRecorder(!test.unmirrored)
-			for _, line := range test.heard {
-				hear(r, line)
+			r, reported := newTestRecorder(!test.unmirrored)
+			for _, line := range test.input {
+				feed(r, line)
 			}
 			if test.ended {
 				r.End()
 			}
-			if diff := cmp.Diff(test.want, names(*told)); diff != "" {
-				t.Errorf("told (-want +got):\n%s", diff)
+			if diff := cmp.Diff(test.want, names(*reported)); diff != "" {
+				t.Errorf("reported (-want +got):\n%s", diff)
 			}
 		})
 	}
 }
 
-// Subagents of old CLIs do not say who they are; the message about their beginning does.
+// Subagents of old CLIs do not send their id; the message about their beginning has it.
 func TestTranscript_SubagentIsIdentifiedByItsCall(t *testing.T) {
-	r, told := newTestRecorder(false)
-	hear(r, `{"type":"system","subtype":"task_started","task_id":"a7","tool_use_id":"call1"}`)
-	hear(r, `{"type":"assistant","uuid":"1","parent_tool_use_id":"call1"}`)
-	hear(r, `{"type":"assistant","uuid":"2","parent_tool_use_id":"call2","agent_id":"a8"}`)
-	hear(r, `{"type":"assistant","uuid":"3","parent_tool_use_id":"call3"}`)
+	r, reported := newTestRecorder(false)
+	feed(r, `{"type":"system","subtype":"task_started","task_id":"a7","tool_use_id":"call1"}`)
+	feed(r, `{"type":"assistant","uuid":"1","parent_tool_use_id":"call1"}`)
+	feed(r, `{"type":"assistant","uuid":"2","parent_tool_use_id":"call2","agent_id":"a8"}`)
+	feed(r, `{"type":"assistant","uuid":"3","parent_tool_use_id":"call3"}`)
 	var got []string
-	for _, l := range *told {
+	for _, l := range *reported {
 		got = append(got, l.Source)
 	}
 	if diff := cmp.Diff([]string{"main", "subagent:a7", "subagent:a8", "subagent:call3"}, got); diff != "" {
@@ -140,8 +140,8 @@ func TestTranscript_SubagentIsIdentifiedByItsCall(t *testing.T) {
 	}
 }
 
-// However what is said, its copies and the files come together, every line is told once, the lines of the
-// file in its order, and no line of the stream is overtaken by one that was said after it.
+// However the stream, its copies and the files come together, every line is reported once, the lines of the
+// file in its order, and no line of the stream is overtaken by one that was sent after it.
 func TestTranscript_NoLineIsLostOrRepeated(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		dir, err := os.MkdirTemp("", "transcript")
@@ -149,16 +149,16 @@ func TestTranscript_NoLineIsLostOrRepeated(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer os.RemoveAll(dir)
-		r, told := newTestRecorder(true)
+		r, reported := newTestRecorder(true)
 		r.files = newTranscriptFiles(dir)
-		var file, said []string // what there is of both, in order
+		var file, stream []string // what there is of both, in order
 		for i := range rapid.IntRange(1, 12).Draw(t, "lines") {
 			id := fmt.Sprintf("id%d", i)
 			switch rapid.SampledFrom([]string{"both", "both", "stream", "file", "nameless"}).Draw(t, "where") {
 			case "both":
-				said, file = append(said, saidLine("assistant", id)), append(file, filedLine("assistant", id))
+				stream, file = append(stream, streamLine("assistant", id)), append(file, filedLine("assistant", id))
 			case "stream":
-				said = append(said, saidLine("system", id))
+				stream = append(stream, streamLine("system", id))
 			case "file":
 				file = append(file, filedLine("attachment", id))
 			case "nameless":
@@ -167,19 +167,19 @@ func TestTranscript_NoLineIsLostOrRepeated(t *testing.T) {
 		}
 		lost := rapid.IntRange(0, len(file)).Draw(t, "never mirrored")
 		torn := rapid.IntRange(0, len(file)).Draw(t, "never written")
-		mirrored, heard := file[:len(file)-lost], said
-		for len(heard)+len(mirrored) > 0 {
-			ready := slices.IndexFunc(mirrored, func(line string) bool { return willBeSaid(line, heard) })
+		mirrored, unsent := file[:len(file)-lost], stream
+		for len(unsent)+len(mirrored) > 0 {
+			ready := slices.IndexFunc(mirrored, func(line string) bool { return willBeSent(line, unsent) })
 			if ready < 0 {
 				ready = len(mirrored)
 			}
-			if ready == 0 || len(heard) > 0 && rapid.Bool().Draw(t, "say") {
-				hear(r, heard[0])
-				heard = heard[1:]
+			if ready == 0 || len(unsent) > 0 && rapid.Bool().Draw(t, "send") {
+				feed(r, unsent[0])
+				unsent = unsent[1:]
 				continue
 			}
 			n := rapid.IntRange(1, ready).Draw(t, "frame")
-			hear(r, mirrorFrame(mirrored[:n]...))
+			feed(r, mirrorFrame(mirrored[:n]...))
 			mirrored = mirrored[n:]
 		}
 		written := file[:len(file)-torn]
@@ -192,21 +192,21 @@ func TestTranscript_NoLineIsLostOrRepeated(t *testing.T) {
 		}
 		r.sessions[testSession] = true
 		r.End()
-		checkTold(t, file[:len(file)-min(lost, torn)], said, *told)
+		checkReported(t, file[:len(file)-min(lost, torn)], stream, *reported)
 	})
 }
 
-// willBeSaid reports whether a line of the file is still to be said: the CLI copies it later.
-func willBeSaid(line string, heard []string) bool {
+// willBeSent reports whether a line of the file is still to be sent: the CLI copies it later.
+func willBeSent(line string, unsent []string) bool {
 	id := objectOf([]byte(line)).text("uuid")
-	return id != "" && slices.ContainsFunc(heard, func(l string) bool { return objectOf([]byte(l)).text("uuid") == id })
+	return id != "" && slices.ContainsFunc(unsent, func(l string) bool { return objectOf([]byte(l)).text("uuid") == id })
 }
 
-// checkTold compares what was told with the lines of the file and those that were said.
-func checkTold(t *rapid.T, file, said []string, told []agent.TranscriptLine) {
+// checkReported compares the reported lines with those of the file and of the stream.
+func checkReported(t *rapid.T, file, stream []string, reported []agent.TranscriptLine) {
 	var all []string
 	counts := map[string]int{}
-	for _, l := range told {
+	for _, l := range reported {
 		all = append(all, string(l.Raw))
 		counts[objectOf(l.Raw).text("uuid")]++
 	}
@@ -216,19 +216,19 @@ func checkTold(t *rapid.T, file, said []string, told []agent.TranscriptLine) {
 			nameless++
 		}
 	}
-	for _, id := range append(idsOf(file), idsOf(said)...) {
+	for _, id := range append(idsOf(file), idsOf(stream)...) {
 		if want := 1; id != "" && counts[id] != want {
-			t.Fatalf("%s was told %d times, want %d", id, counts[id], want)
+			t.Fatalf("%s was reported %d times, want %d", id, counts[id], want)
 		}
 	}
 	if counts[""] != nameless {
-		t.Fatalf("%d lines without a name were told, want %d", counts[""], nameless)
+		t.Fatalf("%d lines without a name were reported, want %d", counts[""], nameless)
 	}
-	for name, lines := range map[string][]string{"file": file, "stream": said} {
+	for name, lines := range map[string][]string{"file": file, "stream": stream} {
 		want := idsOf(lines)
 		got := slices.DeleteFunc(idsOf(all), func(id string) bool { return !slices.Contains(want, id) })
 		if diff := cmp.Diff(want, got); diff != "" {
-			t.Fatalf("the order of the %s and of what was told of it (-want +got):\n%s", name, diff)
+			t.Fatalf("the order of the %s and of what was reported of it (-want +got):\n%s", name, diff)
 		}
 	}
 }

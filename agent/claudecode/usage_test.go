@@ -44,7 +44,7 @@ func TestUsage_OfResults(t *testing.T) {
 		}), Cost: cost(0)}},
 		{"zero of a failure is no measure", []string{`{"type":"result","subtype":"success","is_error":true,"total_cost_usd":0,"modelUsage":{}}`}, event.Usage{}},
 		{"main loop alone is not promoted", []string{result(`"usage":{"input_tokens":10,"output_tokens":5}`)}, event.Usage{}},
-		{"parts that are not told", []string{result(`"total_cost_usd":1,"modelUsage":{"m":{"inputTokens":10,"outputTokens":5}}`)}, event.Usage{Tokens: tokens(event.CoverageComplete, plain(10, 5), event.TokenRecord{Model: "m", Tokens: plain(10, 5)}), Cost: cost(1)}},
+		{"parts that are not reported", []string{result(`"total_cost_usd":1,"modelUsage":{"m":{"inputTokens":10,"outputTokens":5}}`)}, event.Usage{Tokens: tokens(event.CoverageComplete, plain(10, 5), event.TokenRecord{Model: "m", Tokens: plain(10, 5)}), Cost: cost(1)}},
 		{"two models in order", []string{result(`"modelUsage":{"z":{"inputTokens":1,"outputTokens":2},"a":{"inputTokens":3,"outputTokens":4}}`)}, event.Usage{Tokens: tokens(event.CoverageComplete, plain(4, 6), event.TokenRecord{Model: "a", Tokens: plain(3, 4)}, event.TokenRecord{Model: "z", Tokens: plain(1, 2)})}},
 		{"another spelling", []string{result(`"totalCostUsd":1,"model_usage":{"m":{"input_tokens":10,"output_tokens":5}}`)}, event.Usage{Tokens: tokens(event.CoverageComplete, plain(10, 5), event.TokenRecord{Model: "m", Tokens: plain(10, 5)}), Cost: cost(1)}},
 		{"both spellings, equal", []string{result(`"modelUsage":{"m":{"input_tokens":10,"inputTokens":10,"outputTokens":5}}`)}, event.Usage{Tokens: tokens(event.CoverageComplete, plain(10, 5), event.TokenRecord{Model: "m", Tokens: plain(10, 5)})}},

@@ -21,7 +21,7 @@ import (
 	"github.com/drover-agents/drover/isolation"
 )
 
-// holdVariable makes the test program one that holds a warm CLI, and says so. It has a hold.
+// holdVariable makes the test program one that holds a warm CLI, and prints that it is ready. It has a hold.
 const holdVariable = "DROVER_TEST_HOLD"
 
 // A hold is where a warm CLI is held.
@@ -75,7 +75,7 @@ func TestWarm_KillingTheProgramEndsTheWaitingCLI(t *testing.T) {
 	line, _ := bufio.NewReader(out).ReadString('\n')
 	homes, _ := filepath.Glob(filepath.Join(temp, isolation.HomePrefix+"*"))
 	if strings.TrimSpace(line) != "ready" || len(homes) == 0 {
-		t.Errorf("the program says %q and has the homes %q", line, homes)
+		t.Errorf("the program printed %q and has the homes %q", line, homes)
 	}
 	_ = program.Process.Kill()
 	_ = program.Wait() // it was killed

@@ -67,13 +67,13 @@ func TestWarm_RunEqualsAColdOne(t *testing.T) {
 				asks = append(asks, asked(t, model.LastRequest())+strings.Join(model.LastRequest().Header["Anthropic-Beta"], ","))
 			}
 			if !slices.Equal(kinds[1], kinds[2]) {
-				t.Errorf("a warm run tells %v, another %v", kinds[1], kinds[2])
+				t.Errorf("a warm run emits %v, another %v", kinds[1], kinds[2])
 			}
 			if diff := cmp.Diff(asks[2], asks[1]); diff != "" {
 				t.Errorf("the model is asked otherwise (-cold +warm):\n%s", diff)
 			}
 			if prompts.Load() != 2 {
-				t.Errorf("the hook heard of %d prompts, want 2", prompts.Load())
+				t.Errorf("the hook received %d prompts, want 2", prompts.Load())
 			}
 		})
 	}
@@ -83,29 +83,29 @@ func TestWarm_RunEqualsAColdOne(t *testing.T) {
 func TestWarmUp_FailsBesideAPrompt(t *testing.T) {
 	cli := claudetest.CLI(t)
 	model := claudetest.NewModel(t, script.Call("mcp__drover__try", nil), script.Text("Done."))
-	var talk agent.Conversation
+	var conversation agent.Conversation
 	var beside error
 	try := tool.Must("try", "Tries.", func(ctx context.Context, _ struct{}) (string, error) {
-		beside = talk.(agent.Warmer).WarmUp(ctx)
+		beside = conversation.(agent.Warmer).WarmUp(ctx)
 		return "tried", nil
 	}, tool.ReadOnly)
 	var err error
-	if talk, err = newAdapter(t, cli.Options(model)).Open(inTime(t), agent.Request{Registry: tool.MustRegistry(nil, try)}); err != nil {
+	if conversation, err = newAdapter(t, cli.Options(model)).Open(inTime(t), agent.Request{Registry: tool.MustRegistry(nil, try)}); err != nil {
 		t.Fatal(err)
 	}
-	if err := talk.(agent.Warmer).WarmUp(inTime(t)); err != nil {
+	if err := conversation.(agent.Warmer).WarmUp(inTime(t)); err != nil {
 		t.Error(err)
 	}
-	if done := record(t, talk.Send(inTime(t), "go")).done(t); done.Status != event.DoneSuccess || !errors.Is(beside, agent.ErrBusy) {
+	if done := record(t, conversation.Send(inTime(t), "go")).done(t); done.Status != event.DoneSuccess || !errors.Is(beside, agent.ErrBusy) {
 		t.Errorf("beside a prompt: %v, which ended with %+v; want %v", beside, done, agent.ErrBusy)
 	}
-	if err := talk.(agent.Warmer).WarmUp(inTime(t)); err != nil || len(model.Traffic()) != 2 {
+	if err := conversation.(agent.Warmer).WarmUp(inTime(t)); err != nil || len(model.Traffic()) != 2 {
 		t.Errorf("after a prompt: %v, and %d requests in all, want 2", err, len(model.Traffic()))
 	}
-	if err := talk.Close(); err != nil {
+	if err := conversation.Close(); err != nil {
 		t.Error(err)
 	}
-	if err := talk.(agent.Warmer).WarmUp(inTime(t)); err == nil || !strings.Contains(advice.Text(err), "closed") {
+	if err := conversation.(agent.Warmer).WarmUp(inTime(t)); err == nil || !strings.Contains(advice.Text(err), "closed") {
 		t.Errorf("a conversation that is closed warmUps: %v", err)
 	}
 }
@@ -144,7 +144,7 @@ func TestWarm_CloseEndsTheWaitingCLI(t *testing.T) {
 	}
 }
 
-// Nothing is prepared that could not be told from another's.
+// Nothing is prepared for a request that cannot be distinguished from another.
 func TestWarm_RefusesIncomparableRequests(t *testing.T) {
 	cli := claudetest.CLI(t)
 	a := newAdapter(t, cli.Options(claudetest.NewModel(t)))

@@ -195,8 +195,8 @@ func TestBindWorkspace_CallHasItsRewrittenInput(t *testing.T) {
 				b := newBoundRun(t, workspace.Options{}, claude.Options{Hooks: hooks})
 				b.begins("w", "Write", `{"file_path":"`+asked+`","content":"x"}`)
 				b.write("b.txt", "x")
-				if told := b.fails("w"); !strings.Contains(told, "b.txt") {
-					t.Errorf("the model is told %q", told)
+				if notice := b.fails("w"); !strings.Contains(notice, "b.txt") {
+					t.Errorf("the model receives %q", notice)
 				}
 				b.wants("b.txt", "old")
 			})
@@ -279,8 +279,8 @@ func TestBindWorkspace_ADeniedCallLeavesNothingOpen(t *testing.T) {
 // The end of a batch is the end of its calls. An id that was denied may come again with another answer of the model.
 func TestBindWorkspace_BatchEnds(t *testing.T) {
 	b := newBoundRun(t, workspace.Options{}, claude.Options{})
-	_, _ = b.calls.Ask(t.Context(), agent.Question{ToolCall: event.ToolCall{ID: "call_0"}, Decide: func(context.Context, event.ToolCall) (agent.Opinion, error) {
-		return agent.Opinion{Verdict: event.Deny}, nil
+	_, _ = b.calls.Ask(t.Context(), agent.Question{ToolCall: event.ToolCall{ID: "call_0"}, Decide: func(context.Context, event.ToolCall) (agent.CallDecision, error) {
+		return agent.CallDecision{Verdict: event.Deny}, nil
 	}})
 	b.begins("call_1", "Bash", command)
 	b.write("a.txt", "changed")

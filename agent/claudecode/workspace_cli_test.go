@@ -140,8 +140,8 @@ func undoneCalls(t *testing.T, cli *claudetest.RealCLI) {
 		}
 		return nil, nil
 	})}
-	var told []event.Payload
-	binding, err := claudecode.BindWorkspace(opts, w, &claudecode.WorkspaceOptions{Emit: func(p event.Payload) { told = append(told, p) }})
+	var restored []event.Payload
+	binding, err := claudecode.BindWorkspace(opts, w, &claudecode.WorkspaceOptions{Emit: func(p event.Payload) { restored = append(restored, p) }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -181,8 +181,8 @@ func undoneCalls(t *testing.T, cli *claudetest.RealCLI) {
 			t.Errorf("the model does not read %q", want)
 		}
 	}
-	if len(told) != 2 {
-		t.Errorf("%d rollbacks were told, want 2: %+v", len(told), told)
+	if len(restored) != 2 {
+		t.Errorf("%d rollbacks were reported, want 2: %+v", len(restored), restored)
 	}
 	var calls []string
 	modified, _ := session.Query[session.ModifiedFiles](s).Latest()

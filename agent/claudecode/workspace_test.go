@@ -65,7 +65,7 @@ func changed(t *testing.T, w *workspace.Workspace) []string {
 }
 
 // Two subagents work in one workspace at the same time, in a cell. The command of one fails: what it has
-// changed is put back, what the other has made meanwhile stays, and the run tells of it.
+// changed is put back, what the other has made meanwhile stays, and the run reports it.
 func TestWorkspace_FailedCommandKeepsFilesOfAnotherSubagent(t *testing.T) {
 	w := shop(t)
 	ask := func(name string) script.Block {
@@ -89,15 +89,15 @@ func TestWorkspace_FailedCommandKeepsFilesOfAnotherSubagent(t *testing.T) {
 	if diff := cmp.Diff([]string{"beta.txt"}, changed(t, w)); diff != "" {
 		t.Errorf("what is left of the run (-want +got):\n%s", diff)
 	}
-	told := of[workspace.Restored](got)
-	if len(told) != 1 || told[0].Tool != "Bash" {
-		t.Fatalf("the rollbacks told are %+v, want that of the command", told)
+	restored := of[workspace.Restored](got)
+	if len(restored) != 1 || restored[0].Tool != "Bash" {
+		t.Fatalf("the reported rollbacks are %+v, want that of the command", restored)
 	}
-	if diff := cmp.Diff([]string{"shop/new", "shop/new/x", "shop/price.txt"}, told[0].Restored[len(told[0].Restored)-3:]); diff != "" {
-		t.Errorf("the paths told (-want +got):\n%s", diff)
+	if diff := cmp.Diff([]string{"shop/new", "shop/new/x", "shop/price.txt"}, restored[0].Restored[len(restored[0].Restored)-3:]); diff != "" {
+		t.Errorf("the reported paths (-want +got):\n%s", diff)
 	}
 	if !anyRequest(model, "its changes were rolled back") {
-		t.Error("the model was not told")
+		t.Error("the model did not receive the notice")
 	}
 }
 
@@ -138,7 +138,7 @@ func TestWorkspace_InterruptedCommandIsRolledBack(t *testing.T) {
 		t.Errorf("the interrupted command left %v", left)
 	}
 	if all := w.Restored(); len(all) != 1 || !strings.Contains(strings.Join(all[0].Restored, " "), "begun") {
-		t.Errorf("the workspace tells of %+v, want one rollback", all)
+		t.Errorf("the workspace reports %+v, want one rollback", all)
 	}
 }
 
@@ -209,6 +209,6 @@ func TestWorkspace_ToolMayRunAnotherAgentInIt(t *testing.T) {
 		t.Errorf("the call that failed left %v", left)
 	}
 	if !model.LastRequest().SawText("shop/price.txt") {
-		t.Error("the model was not told")
+		t.Error("the model did not receive the notice")
 	}
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/drover-agents/drover/claude/script"
 )
 
-// What a command of the CLI really has in its environment is what counts. The command tells names
+// What a command of the CLI really has in its environment is what counts. The command prints names
 // and never values, so that a failure of this test puts no secret of the host into a log.
 func TestCLI_ReceivesOnlyPathFromTheHost(t *testing.T) {
 	planted := []string{
@@ -40,7 +40,7 @@ func TestCLI_ReceivesOnlyPathFromTheHost(t *testing.T) {
 	lines := strings.Split(text, "\n")
 	for _, want := range []string{"has PATH", "planted 0", "home " + cli.Home, "config " + cli.Config} {
 		if !slices.Contains(lines, want) {
-			t.Errorf("the command did not say %q", want)
+			t.Errorf("the command did not print %q", want)
 		}
 	}
 	for _, name := range planted {
@@ -66,11 +66,11 @@ func TestOldestCLI_AnswersAPrompt(t *testing.T) {
 		}
 	}
 	if version != claude.OldestTested || cli.Version != version || answer != "Still alive." {
-		t.Errorf("version %q (said to be %q) answered %q, want %s and the script's words", version, cli.Version, answer, claude.OldestTested)
+		t.Errorf("version %q (reported as %q) answered %q, want %s and the script's words", version, cli.Version, answer, claude.OldestTested)
 	}
 }
 
-// TestHelper_NamedCLI tells which CLI it got, in a test binary of its own.
+// TestHelper_NamedCLI prints which CLI it got, in a test binary of its own.
 func TestHelper_NamedCLI(t *testing.T) {
 	if os.Getenv(namedVariable) != "" {
 		fmt.Println("got", claudetest.CLI(t).Path)
@@ -94,7 +94,7 @@ func TestCLI_NamedPathNeedsNoInstallation(t *testing.T) {
 		cmd.Env = []string{name, namedVariable + "=1", "TMPDIR=" + t.TempDir(), "DROVER_SLOTS=" + t.TempDir()}
 		out, _ := cmd.CombinedOutput() // the second one fails, as it should
 		if !strings.Contains(string(out), want) {
-			t.Errorf("with %s it said\n%s\nwant %q", name, out, want)
+			t.Errorf("with %s it printed\n%s\nwant %q", name, out, want)
 		}
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// A fakeTest stands in for the test whose failures are tested.
+// A fakeTest replaces the test whose failures are tested.
 type fakeTest struct {
 	testing.TB
 	cleanups []func()
@@ -26,7 +26,7 @@ func (f *fakeTest) Errorf(format string, args ...any) {
 	f.errors = append(f.errors, fmt.Sprintf(format, args...))
 }
 
-// end is the end of the test that f stands for.
+// end is the end of the test that f represents.
 func (f *fakeTest) end() {
 	for i := len(f.cleanups) - 1; i >= 0; i-- {
 		f.cleanups[i]()

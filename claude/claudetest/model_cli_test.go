@@ -94,7 +94,7 @@ func startCLI(t *testing.T, path string, m *claudetest.Model, flags ...string) *
 		_ = stdin.Close()
 		for range c.lines { // until the CLI has ended
 		}
-		_ = cmd.Wait() // the exit status tells only whether the last turn failed
+		_ = cmd.Wait() // the exit status shows only whether the last turn failed
 		kill.Stop()
 	})
 	return c
@@ -135,8 +135,8 @@ func (c *realCLI) until(kind string) []line {
 	return nil
 }
 
-// say sends a user message and returns the result and all lines of the turn.
-func (c *realCLI) say(text string) (line, []line) {
+// send sends a user message and returns the result and all lines of the turn.
+func (c *realCLI) send(text string) (line, []line) {
 	c.t.Helper()
 	c.write(fmt.Sprintf(`{"type":"user","message":{"role":"user","content":%q},"parent_tool_use_id":null,"session_id":""}`, text))
 	seen := c.until("result")
@@ -148,7 +148,7 @@ func hasLine(lines []line, substr string) bool {
 }
 
 // TestModel_RealCLIPlaysEveryStep has one conversation with the CLI in which the model does everything that a script
-// can say and that the CLI survives.
+// can express and that the CLI survives.
 func TestModel_RealCLIPlaysEveryStep(t *testing.T) {
 	eachCLI(t, func(t *testing.T, version, path string) {
 		s := script.New()
@@ -163,7 +163,7 @@ func TestModel_RealCLIPlaysEveryStep(t *testing.T) {
 		for _, step := range steps {
 			t.Run(step.name, func(t *testing.T) {
 				before := len(m.Requests())
-				result, lines := cli.say(step.name)
+				result, lines := cli.send(step.name)
 				if result.IsError != step.isError || !strings.Contains(result.Result, step.result) {
 					t.Errorf("result: got %q (error: %t), want %q (error: %t)", result.Result, result.IsError, step.result, step.isError)
 				}
@@ -192,7 +192,7 @@ func checkTokenCounting(t *testing.T, cli *realCLI, m *claudetest.Model) {
 }
 
 type cliStep struct {
-	name    string // also what the user says
+	name    string // also the message of the user
 	only    string // version of the CLI that behaves so; empty means both
 	turns   []script.Turn
 	result  string
@@ -361,7 +361,7 @@ func TestModel_RealCLIReturnsStructuredOutput(t *testing.T) {
 	eachCLI(t, func(t *testing.T, _, path string) {
 		m := claudetest.LoadModel(t, "../script/testdata/example.yaml")
 		cli := startCLI(t, path, m, `--json-schema={"type":"object","properties":{"files":{"type":"integer"},"lines":{"type":"integer"}},"required":["files"]}`)
-		result, _ := cli.say("Report as data.")
+		result, _ := cli.send("Report as data.")
 		if diff := cmp.Diff(`{"files":1,"lines":3}`, string(result.StructuredOutput)); diff != "" {
 			t.Errorf("structured output (-want +got):\n%s", diff)
 		}
@@ -378,7 +378,7 @@ func TestModel_UnmatchedRequestEndsTheTurnOfTheRealCLI(t *testing.T) {
 		ft := &fakeTest{TB: t}
 		m := claudetest.NewModel(ft)
 		defer ft.end()
-		result, _ := startCLI(t, path, m).say("anything")
+		result, _ := startCLI(t, path, m).send("anything")
 		if !result.IsError || !strings.Contains(result.Result, "no turn for request 1") {
 			t.Errorf("got %q (error: %t), want the script's failure", result.Result, result.IsError)
 		}

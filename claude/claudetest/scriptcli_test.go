@@ -55,18 +55,18 @@ func TestScriptCLI_PlaysATurn(t *testing.T) {
 
 // A script receives the host's lines unchanged.
 func TestScriptCLI_ReceivesThePrompt(t *testing.T) {
-	var heard claudetest.Frame
+	var received claudetest.Frame
 	cli := claudetest.ScriptCLI(t, func(s *claudetest.ScriptSession) {
 		s.Initialize("")
-		heard = s.Turn("Heard.")
+		received = s.Turn("Heard.")
 		s.UntilEOF()
 	})
 	if _, err := ask(t, cli.Options()); err != nil {
 		t.Fatal(err)
 	}
-	want := `{"type":"user","message":{"role":"user","content":"go"},"parent_tool_use_id":null,"session_id":"","uuid":"` + heard.UUID + `"}`
-	if heard.UUID == "" || heard.Raw != want {
-		t.Errorf("the CLI heard\n%s\nwant\n%s", heard.Raw, want)
+	want := `{"type":"user","message":{"role":"user","content":"go"},"parent_tool_use_id":null,"session_id":"","uuid":"` + received.UUID + `"}`
+	if received.UUID == "" || received.Raw != want {
+		t.Errorf("the CLI received\n%s\nwant\n%s", received.Raw, want)
 	}
 }
 

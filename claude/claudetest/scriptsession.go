@@ -181,8 +181,8 @@ func (s *ScriptSession) Write(text string) {
 // Stderr writes a line to standard error.
 func (s *ScriptSession) Stderr(text string) { _, _ = io.WriteString(s.errOut, text+"\n") }
 
-// Say writes an assistant message of one text block.
-func (s *ScriptSession) Say(text string) {
+// SendText writes an assistant message of one text block.
+func (s *ScriptSession) SendText(text string) {
 	s.JSON(map[string]any{"type": "assistant", "message": map[string]any{
 		"id": "msg_1", "role": "assistant", "model": "scripted",
 		"content": []any{map[string]string{"type": "text", "text": text}},
@@ -203,7 +203,7 @@ func (s *ScriptSession) Result(text string) {
 func (s *ScriptSession) Turn(text string) Frame {
 	f := s.Await("user")
 	s.State("running")
-	s.Say(text)
+	s.SendText(text)
 	s.Result(text)
 	s.State("idle")
 	return f

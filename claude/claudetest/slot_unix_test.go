@@ -69,7 +69,7 @@ func TestSlot_IsReleasedWhenItsProcessDies(t *testing.T) {
 	}
 	line, err := bufio.NewReader(stdout).ReadString('\n')
 	if err != nil || strings.TrimSpace(line) != "holds true <nil>" {
-		t.Errorf("the other process says %q (%v)", line, err)
+		t.Errorf("the other process printed %q (%v)", line, err)
 	}
 	if slot, err := acquireSlot(dir, 1, 0); err == nil || !strings.Contains(advice.Text(err), "next: see which test programs hold the files in "+dir) {
 		t.Errorf("got slot %v and error %v while another process has the only one, want an error that says what to do", slot, err)

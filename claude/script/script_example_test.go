@@ -22,8 +22,8 @@ func Example() {
 	}
 	defer server.Close()
 
-	fmt.Println(say(server, "What is the weather?"))
-	fmt.Println(say(server, "Hi"))
+	fmt.Println(send(server, "What is the weather?"))
+	fmt.Println(send(server, "Hi"))
 	fmt.Println(server.LastRequest().LastUserText())
 	// Output:
 	// You asked for the weather.
@@ -44,8 +44,8 @@ func ExampleFunc() {
 	}
 	defer server.Close()
 
-	fmt.Println(say(server, "one"))
-	fmt.Println(say(server, "two"))
+	fmt.Println(send(server, "one"))
+	fmt.Println(send(server, "two"))
 	// Output:
 	// You said: one
 	// You said: two
@@ -59,8 +59,8 @@ func ExampleRead() {
 	// script:3:5: unknown field "txet"
 }
 
-// say is a client in a few lines: it returns the text of the answer.
-func say(server *script.Server, text string) string {
+// send is a client in a few lines: it returns the text of the answer.
+func send(server *script.Server, text string) string {
 	body := fmt.Sprintf(`{"model":"m","max_tokens":9,"messages":[{"role":"user","content":%q}]}`, text)
 	resp, err := http.Post(server.URL()+"/v1/messages", "application/json", strings.NewReader(body))
 	if err != nil {

@@ -30,7 +30,7 @@ func FuzzFields(f *testing.F) {
 		var got object
 		eachField(line, func(key string, value []byte, whole bool) {
 			if !whole {
-				t.Errorf("value of %q is said to be cut: %q", key, value)
+				t.Errorf("value of %q is reported to be cut: %q", key, value)
 			}
 			got = append(got, member{key, bytes.TrimRight(value, " \t\r\n")})
 		})

@@ -48,7 +48,7 @@ func TestList_DescribesSessions(t *testing.T) {
 				prompt(`[{"type":"text","text":"<ide_opened_file>f</ide_opened_file>"},{"type":"image"},{"type":"text","text":"two\nlines"}]`),
 			transcript.Info{Summary: "two lines", FirstPrompt: "two lines"},
 		},
-		{"command stands in", prompt(`"<command-name>/init</command-name><command-message>x"`) + prompt(`"<tick>1"`), transcript.Info{Summary: "/init", FirstPrompt: "/init"}},
+		{"command is used without a prompt", prompt(`"<command-name>/init</command-name><command-message>x"`) + prompt(`"<tick>1"`), transcript.Info{Summary: "/init", FirstPrompt: "/init"}},
 		{"command gives way", prompt(`"<command-name>/init</command-name>"`) + prompt(`"real"`), transcript.Info{Summary: "real", FirstPrompt: "real"}},
 		{"bash input", prompt(`"<bash-input>ls -l</bash-input>"`), transcript.Info{Summary: "! ls -l", FirstPrompt: "! ls -l"}},
 		{"200 characters", prompt(`"` + strings.Repeat("é", 201) + `"`), transcript.Info{Summary: strings.Repeat("é", 200) + "…", FirstPrompt: strings.Repeat("é", 200) + "…"}},

@@ -21,7 +21,7 @@ import (
 	"github.com/drover-agents/drover/claude/transcript"
 )
 
-// eachCLI runs a test with both CLIs, each answered by a model that says "reply" and, when a prompt
+// eachCLI runs a test with both CLIs, each answered by a model that answers "reply" and, when a prompt
 // asks it to delegate, starts a subagent.
 func eachCLI(t *testing.T, test func(t *testing.T, run runCLI, model *claudetest.Model)) {
 	for name, find := range map[string]func(testing.TB) *claudetest.RealCLI{"pinned": claudetest.CLI, "oldest": claudetest.OldestCLI} {

@@ -138,7 +138,7 @@ func TestMaterialise_CopiesSettingsOnlyFromANamedDirectory(t *testing.T) {
 	checkModes(t, r.Dir)
 }
 
-// A failingStore answers as told.
+// A failingStore answers with the result of load.
 type failingStore struct {
 	load    func(ctx context.Context, key transcript.Key) ([]json.RawMessage, error)
 	subkeys []string

@@ -171,11 +171,10 @@ func (d *demo) review(ctx context.Context, adapter agent.Adapter) error {
 	if err != nil && !began { // there is nothing to look at
 		return err
 	}
-	d.record.print(d.out, resp, d.model)
-	if err == nil && !resp.Completion.Done {
-		return advice.Wrap(fmt.Errorf("the review was sent back as often as it may be, and leaves out a file: %s", resp.Completion.Feedback),
-			"run the demo again")
+	if incomplete, ok := root.IncompleteResponse[review](err); ok {
+		resp, err = incomplete, advice.Wrap(err, "run the demo again")
 	}
+	d.record.print(d.out, resp, d.model)
 	return err
 }
 
@@ -212,12 +211,12 @@ type demoModel struct {
 
 // chooseDemoModel chooses the model of the environment, or else the script.
 func chooseDemoModel(scripted bool, p project) (*demoModel, error) {
-	switch said := os.Getenv(envDemo); said {
+	switch given := os.Getenv(envDemo); given {
 	case "":
 	case "script":
 		scripted = true
 	default:
-		return nil, advice.Wrap(usageError("%s is %q", envDemo, said), "set it to script, or unset it")
+		return nil, advice.Wrap(usageError("%s is %q", envDemo, given), "set it to script, or unset it")
 	}
 	if scripted {
 		return p.startScript("scripted, as asked: no key is used, and nothing is charged")
@@ -275,7 +274,7 @@ func (p project) startScript(description string) (*demoModel, error) {
 	if err != nil {
 		return nil, err
 	}
-	upstream, err := scripted(server.URL())
+	upstream, err := claudecell.Scripted(server.URL())
 	if err != nil {
 		return nil, errors.Join(err, server.Close())
 	}

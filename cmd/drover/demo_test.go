@@ -22,6 +22,7 @@ import (
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/claude/claudetest"
 	"github.com/drover-agents/drover/claude/script"
+	"github.com/drover-agents/drover/cmd/drover/internal/terminal/terminaltest"
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/guard"
 	"github.com/drover-agents/drover/isolation"
@@ -127,14 +128,45 @@ func TestDemo_PrintsTheTextOfREADME(t *testing.T) {
 	}
 }
 
-// checkRecord fails if the record is not where the demo says, or does not hold what it says.
+// The picture of README is of a run of the demo. "make picture" draws it.
+func TestDemo_Picture(t *testing.T) {
+	const path = "../../docs/demo.svg"
+	p := newProgram(t, unusedEndpoint(t))
+	screen := p.startOnTerminal(t, "demo", "--scripted")
+	screen.Over(0)
+	text, _, _ := strings.Cut(screen.Coloured(), "exit code 0")
+	text, _, _ = strings.Cut(text, "\nEvents ")
+	picture := terminaltest.SVG(text)
+	if *update {
+		if err := os.WriteFile(path, []byte(picture), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	kept, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	clock := regexp.MustCompile(`^\d+\.\d$`)
+	words := func(svg string) string {
+		var b strings.Builder
+		for _, text := range regexp.MustCompile(`(?m)<text [^>]*>(.*)</text>$`).FindAllStringSubmatch(svg, -1) {
+			b.WriteString(mask("  " + clock.ReplaceAllString(text[1], "SS.S") + "\n"))
+		}
+		return b.String()
+	}
+	if diff := cmp.Diff(words(string(kept)), words(picture)); diff != "" || !strings.Contains(picture, ">denied<") {
+		t.Errorf("%s is not what the demo shows (-want +got), make picture draws it again:\n%s", path, diff)
+	}
+}
+
+// checkRecord fails if the record is not at the path that the demo prints, or has other events than it prints.
 func checkRecord(t *testing.T, stdout string) {
 	t.Helper()
-	said := regexp.MustCompile(`(?s)Events   (\d+) in .*Record   (\S+)\n`).FindStringSubmatch(stdout)
-	if said == nil {
+	named := regexp.MustCompile(`(?s)Events   (\d+) in .*Record   (\S+)\n`).FindStringSubmatch(stdout)
+	if named == nil {
 		t.Fatalf("no record is named in\n%s", stdout)
 	}
-	store, err := session.OpenFile(filepath.Join(said[2], sessionFile), &session.FileOptions{ReadOnly: true})
+	store, err := session.OpenFile(filepath.Join(named[2], sessionFile), &session.FileOptions{ReadOnly: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -147,10 +179,10 @@ func checkRecord(t *testing.T, stdout string) {
 	for range s.Events() {
 		n++
 	}
-	if fmt.Sprint(n) != said[1] {
-		t.Errorf("the session on disk has %d events, and %s were told of", n, said[1])
+	if fmt.Sprint(n) != named[1] {
+		t.Errorf("the session on disk has %d events, and %s were reported", n, named[1])
 	}
-	if text, err := os.ReadFile(filepath.Join(said[2], transcriptFile)); err != nil || !strings.Contains(string(text), "toolu_api") {
+	if text, err := os.ReadFile(filepath.Join(named[2], transcriptFile)); err != nil || !strings.Contains(string(text), "toolu_api") {
 		t.Errorf("the transcript has %d bytes and lacks the last call (%v)", len(text), err)
 	}
 }
@@ -177,6 +209,15 @@ func writeFile(t *testing.T, path string, data []byte) {
 	if err := os.WriteFile(path, data, 0o600); err != nil {
 		t.Fatal(err)
 	}
+}
+
+func readFile(t *testing.T, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
 }
 
 func golden(t *testing.T, path, got string) {
@@ -266,7 +307,7 @@ func TestDemo_EndsWhenTheOutputIsClosed(t *testing.T) {
 	cmd.SetArgs([]string{"demo"})
 	cmd.SetOut(&lostWriter{})
 	cmd.SetErr(&errs)
-	if code := execute(t.Context(), cmd); code != exitError || !strings.Contains(errs.String(), "nobody reads the output any more") {
+	if code := execute(t.Context(), cmd); code != exitError || !strings.Contains(errs.String(), "no program reads the output any more") {
 		t.Errorf("exit code %d, stderr %q; want 1 and the reason", code, &errs)
 	}
 }
@@ -275,7 +316,7 @@ func TestDemo_ModelComesFromTheEnvironment(t *testing.T) {
 	for name, c := range map[string]struct {
 		environ  map[string]string
 		scripted bool
-		want     string // of what it says
+		want     string // of its output
 		mode     isolation.Mode
 	}{
 		"nothing":               {want: "scripted, no key needed; "},
@@ -332,7 +373,7 @@ func TestDemo_UsesNoStoredSettingsOrLogin(t *testing.T) {
 	}
 }
 
-// Nor do the settings say where the key of the environment is sent to.
+// Nor do the settings choose where the key of the environment is sent to.
 func TestDemo_SettingsDoNotChooseTheEndpoint(t *testing.T) {
 	bareEnvironment(t)
 	t.Setenv("ANTHROPIC_API_KEY", "planted-key")

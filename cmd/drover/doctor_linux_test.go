@@ -16,7 +16,7 @@ import (
 	"github.com/drover-agents/drover/internal/testkit"
 )
 
-func TestDoctor_RunsAsAnOrdinaryUser(t *testing.T) {
+func TestDoctor_RunsAsOrdinaryUser(t *testing.T) {
 	testkit.RerunAsUser(t, claudetest.CLI(t).Path, "^(TestDoctor_ReadyMachinePasses|TestDoctor_ReportsABrokenMachine)$")
 }
 

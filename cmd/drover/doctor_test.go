@@ -97,7 +97,7 @@ func TestDoctor_OldestCLIIsReady(t *testing.T) {
 	}
 }
 
-// fakeCLI is a script that stands in for the CLI.
+// fakeCLI is a script that replaces the CLI.
 func fakeCLI(t *testing.T, text string) string {
 	t.Helper()
 	if runtime.GOOS == "windows" {
@@ -153,7 +153,7 @@ func TestDoctor_ReportsABrokenMachine(t *testing.T) {
 
 // No secret is printed, whatever a program that is asked for its version or an address holds.
 func TestDoctor_PrintsNoSecret(t *testing.T) {
-	loud := fakeCLI(t, "#!/bin/sh\nprintf '%s ' \"$ANTHROPIC_API_KEY\" \"$ANTHROPIC_AUTH_TOKEN\" \"$CLAUDE_CODE_OAUTH_TOKEN\" heard >&2; exit 1\n")
+	loud := fakeCLI(t, "#!/bin/sh\nprintf '%s ' \"$ANTHROPIC_API_KEY\" \"$ANTHROPIC_AUTH_TOKEN\" \"$CLAUDE_CODE_OAUTH_TOKEN\" loud-output >&2; exit 1\n")
 	var seen []string
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		seen = append(seen, r.Method+" "+r.URL.Path)
@@ -172,8 +172,8 @@ func TestDoctor_PrintsNoSecret(t *testing.T) {
 				t.Setenv(name, secrets[i])
 			}
 			_, stdout, stderr := drover(t.Context(), t, nil, "doctor", "--timeout", "1m", format)
-			if !strings.Contains(stdout, "heard") {
-				t.Errorf("what the CLI said is not in the report: the test sees nothing\n%s", stdout)
+			if !strings.Contains(stdout, "loud-output") {
+				t.Errorf("the output of the CLI is not in the report: the test sees nothing\n%s", stdout)
 			}
 			for _, secret := range secrets {
 				if strings.Contains(stdout+stderr+strings.Join(seen, "\n"), secret) {

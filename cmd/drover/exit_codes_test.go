@@ -104,7 +104,7 @@ func apiError(status int, message string) string {
 	return fmt.Sprintf("version: 1\nturns: []\ndefault: {headers: {x-should-retry: \"false\"}, error: {status: %d, message: %q}}\n", status, message)
 }
 
-// refusing is an address of this machine on which nobody listens.
+// refusing is an address of this machine without a listener.
 func refusing(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -217,18 +217,18 @@ func TestRunFile_PrivateNetworkNeedsAFlag(t *testing.T) {
 		says    string // "" if the file is taken
 	}{
 		"localhost":              {"localhost: true", nil, "say --allow-localhost"},
-		"localhost said":         {"localhost: true", []string{"--allow-localhost"}, ""},
+		"localhost allowed":      {"localhost: true", []string{"--allow-localhost"}, ""},
 		"private":                {"domains: [10.1.2.3]", nil, "add --allow-domain 10.1.2.3"},
-		"private said":           {"domains: [10.1.2.3]", []string{"--allow-domain", "10.1.2.3"}, ""},
-		"another said":           {"domains: [10.1.2.3]", []string{"--allow-domain", "10.1.2.4"}, "add --allow-domain 10.1.2.3"},
-		"all said":               {"domains: [10.1.2.3]", []string{"--allow-domain", "*"}, "add --allow-domain 10.1.2.3"},
+		"private allowed":        {"domains: [10.1.2.3]", []string{"--allow-domain", "10.1.2.3"}, ""},
+		"another allowed":        {"domains: [10.1.2.3]", []string{"--allow-domain", "10.1.2.4"}, "add --allow-domain 10.1.2.3"},
+		"all allowed":            {"domains: [10.1.2.3]", []string{"--allow-domain", "*"}, "add --allow-domain 10.1.2.3"},
 		"with a dot":             {"domains: [10.1.2.3.]", nil, "add --allow-domain 10.1.2.3"},
 		"172":                    {"domains: [172.16.0.1]", nil, "add --allow-domain"},
 		"192":                    {"domains: [192.168.0.1]", nil, "add --allow-domain"},
 		"carrier":                {"domains: [100.64.0.1]", nil, "add --allow-domain"},
 		"IPv6":                   {`domains: ["fd00::1"]`, nil, "add --allow-domain fd00::1"},
 		"IPv6 in long":           {`domains: ["FD00:0::01"]`, nil, "add --allow-domain fd00::1"},
-		"IPv6 said":              {`domains: ["FD00:0::01"]`, []string{"--allow-domain", "fd00::1"}, ""},
+		"IPv6 allowed":           {`domains: ["FD00:0::01"]`, []string{"--allow-domain", "fd00::1"}, ""},
 		"second of two":          {"domains: [example.com, 10.1.2.3]", nil, "add --allow-domain"},
 		"localhost as a host":    {"domains: [localhost]", nil, "it is this machine"},
 		"in capitals":            {"domains: [LOCALHOST]", nil, "it is this machine"},

@@ -45,16 +45,20 @@ func execute(ctx context.Context, cmd *cobra.Command) int {
 	return exitCode(ctx, cmd.ExecuteContext(ctx), cmd.ErrOrStderr())
 }
 
+// releaseVersion is the version of this program. tools/release sets it when it links.
+var releaseVersion = claude.Version
+
 func newCommand() *cobra.Command {
 	root := &cobra.Command{
 		Use:           "drover",
 		Short:         "Drive coding agents on the real Claude Code CLI",
-		Version:       claude.Version,
+		Version:       releaseVersion,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
 	root.SetFlagErrorFunc(flagError)
-	root.AddCommand(newRunCommand(), newSchemaCommand(), newDoctorCommand(), newDemoCommand())
+	root.AddCommand(newRunCommand(), newReportCommand(), newCheckCommand(), newSchemaCommand(), newDoctorCommand(), newDemoCommand(),
+		newVersionCommand(), newManCommand())
 	return root
 }
 

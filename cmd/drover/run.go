@@ -25,11 +25,14 @@ import (
 // runOptions are the flags and the argument of drover run. The zero value, with a prompt, is ready to use.
 type runOptions struct {
 	prompt string // "-" reads it from standard input
+	// verbatim has the CLI expand neither @-mentions nor commands: the prompt has text of standard input.
+	verbatim bool
 
 	agent, model string
 	permissions  permissionFlags
 	readOnly     bool
 	tools        toolList
+	unknown      toolList // names that tools may have although no tool has them
 
 	maxTurns  turnLimit
 	others    turnLimit
@@ -37,12 +40,16 @@ type runOptions struct {
 	maxTokens turnLimit
 	timeout   timeLimit
 
-	schemaFile, resume string
-	answer             *schema.Schema // of schemaFile
-	isolation          isolationFlags
-	files              mountFlags
-	file               fileFlags
-	json, quiet        bool
+	schemaFile  string
+	answer      *schema.Schema // of schemaFile
+	resume      string         // a token, or resumeList
+	last        bool           // continue the last conversation of the folder
+	isolation   isolationFlags
+	files       mountFlags
+	file        fileFlags
+	noProject   bool
+	project     *agentfile.Project // nil without one
+	json, quiet bool
 
 	record, replay, modelScript string
 
@@ -93,17 +100,15 @@ func newRunCommand() *cobra.Command {
 		Short:   "Run an agent in the current folder",
 		Long:    runHelp,
 		Example: runExamples,
-		Args:    onePrompt,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 1 {
-				o.prompt = args[0]
-			}
+		Args:    o.takeArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
 			return runAgent(cmd.Context(), o, streams{cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr()})
 		},
 		DisableFlagsInUseLine: true,
 	}
 	o.addFlags(cmd)
 	completeRun(cmd)
+	cmd.SetUsageFunc(groupedUsage)
 	return cmd
 }
 
@@ -112,8 +117,9 @@ func (o *runOptions) addFlags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.SortFlags = false
 	f.VarP(textFlag{&o.file.path, "file"}, "file", "f", "run the agent that this file describes; see docs/agent-files.md")
-	f.Var(&o.file.args, "arg", "an argument of that agent; name=@file takes the text of a file; repeatable")
+	f.Var(&o.file.args, "arg", "an argument of that agent; name=@file takes the text of a file, name=@- standard input; repeatable")
 	f.Var(&o.file.roots, "allow-root", "a folder from which that agent may mount, besides the one of its file; repeatable")
+	f.BoolVar(&o.noProject, "no-project-file", false, "leave "+agentfile.ProjectFile+" of the current folder out, which can lower limits and deny tools")
 	f.Var(textFlag{&o.agent, "name"}, "agent", "the agent to run, by name")
 	f.Var(textFlag{&o.model, "id"}, "model", "model id or alias (default: the agent's own)")
 	f.Var(&o.permissions.mode, "permission-mode", "ask (the default) or allow, for capabilities that no flag names")
@@ -122,16 +128,20 @@ func (o *runOptions) addFlags(cmd *cobra.Command) {
 	f.Var(o.permissions.flag("deny"), "deny", "capabilities to refuse")
 	f.BoolVar(&o.readOnly, "read-only", false, "refuse every tool that changes something")
 	f.Var(&o.tools, "tools", "the only tools there are: Read,Bash (default: the agent's own)")
+	f.Var(&o.unknown, "unknown-tools", "tools that only a newer agent has; --tools and rules may name them")
 	f.Var(&o.maxTurns, "max-turns", "stop after this many model calls of the main conversation")
 	f.Var(&o.others, "side-calls", "model calls besides, as of subagents, for each of --max-turns (default 10)")
 	f.Var(&o.maxUSD, "max-usd", "stop when the run has cost more than this")
 	f.Var(&o.maxTokens, "max-tokens", "stop when the run has used more tokens than this, in and out together")
 	f.Var(&o.timeout, "timeout", "stop after this time: 90s, 10m")
 	f.Var(textFlag{&o.schemaFile, "file"}, "schema", "have the answer as JSON that fits the JSON Schema in file")
-	f.Var(textFlag{&o.resume, "token"}, "resume", "continue the conversation of this token")
+	f.BoolVar(&o.last, "continue", false, "continue the last conversation of this folder")
+	f.Var(textFlag{&o.resume, "token"}, "resume", "continue the conversation of this token; without one, choose from a list")
+	f.Lookup("resume").NoOptDefVal = resumeList
 	f.Var(&o.files.mounts, "mount", "work on a copy of this file or folder, not in the current folder; repeatable")
 	f.BoolVar(&o.files.writeBack, "write-back", false, "write changes in the copies back to the host, if the run succeeds")
-	f.BoolVar(&o.files.diff, "diff", false, "print changes in the copies as a patch")
+	f.BoolVar(&o.files.incomplete, "write-back-incomplete", false, "with --write-back: also if completion of the file does not hold")
+	f.BoolVar(&o.files.diff, "diff", false, "print changes in the copies as a patch; all else goes to standard error")
 	f.Var(&o.isolation.level, "isolation", "the isolation level of the agent: cell, landlock, sandbox, or host for none")
 	f.Var(domainList{&o.isolation.domains}, "allow-domain", "a host that tools may reach: example.com, *.example.com (default: none)")
 	f.BoolVar(&o.isolation.localhost, "allow-localhost", false, "let tools reach servers on this machine")
@@ -143,6 +153,21 @@ func (o *runOptions) addFlags(cmd *cobra.Command) {
 	f.Var(textFlag{&o.record, "file"}, "record", "write the requests and answers of the model to a new file")
 	f.Var(textFlag{&o.replay, "file"}, "replay", "have such a file answer instead of a model; no key is needed")
 	f.Var(textFlag{&o.modelScript, "file"}, "model-script", "have the script in file answer instead of a model; no key is needed")
+}
+
+// takeArguments takes the prompt and a token of --resume from the arguments.
+func (o *runOptions) takeArguments(cmd *cobra.Command, args []string) error {
+	args, err := o.takeToken(args)
+	if err != nil {
+		return err
+	}
+	if err := onePrompt(cmd, args); err != nil {
+		return err
+	}
+	if len(args) == 1 {
+		o.prompt = args[0]
+	}
+	return nil
 }
 
 func onePrompt(cmd *cobra.Command, args []string) error {
@@ -173,11 +198,18 @@ network. Where no cell is available the run does not start, unless --isolation n
 
 With --mount it works on copies instead, in a folder of its own that is removed afterwards. Changes
 of a failed tool call are rolled back. --write-back brings the changes to where the copies
-came from, all of them or, if those were changed meanwhile, none; --diff prints them for git apply.
+came from, all of them or, if those were changed meanwhile, none; --diff prints them for git apply,
+and everything else on standard error.
+
+What a pipe or a file brings on standard input reaches the model below the prompt, marked apart. The prompt
+- is standard input itself. A pipe that brings nothing for 10 seconds is left alone.
 
 With -f the agent is described by a file: its prompt, its arguments, the form of its answer, its tools,
 limits and mounts. Flags can lower its limits and change its model, and cannot give what it denies. By
 itself a file can mount only from its own folder, and cannot choose a level weaker than a cell.
+
+A file .drover.yaml in the current folder narrows the run: it can lower limits, deny tools and calls, and choose
+the model where nothing else does. It can give nothing, and what it sets is printed. --no-project-file leaves it out.
 
 The model's endpoint and credential are those of the environment: ANTHROPIC_BASE_URL,
 ANTHROPIC_API_KEY, ANTHROPIC_AUTH_TOKEN, CLAUDE_CODE_OAUTH_TOKEN. They stay outside of the cell.
@@ -190,22 +222,24 @@ Exit codes:
   1    the run failed, or could not start
   2    the command line is wrong
   3    the agent came to its end, but tool calls were denied
-  4    a limit was reached: --max-turns, --max-usd, --max-tokens, --timeout, or one of the file or the cell
+  4    a limit was reached: --max-turns, --max-usd, --max-tokens, --timeout, or one of the file or the cell;
+       or the agent has answered, and completion of the file does not hold
   130  the run was interrupted`
 
 const runExamples = `  drover run "What does this project do?"
   drover run --allow fileWrite,shellExecute --max-usd 0.50 "Make the tests pass"
   drover run --read-only --quiet --schema review.json "Review the last commit"
-  git diff | drover run --json - | jq -r 'select(.type == "text").payload.content'
+  git diff | drover run --read-only "Review this change"
+  drover run --json "What is here?" | jq -r 'select(.type == "text").payload.content'
   drover run --allow shellExecute,networkAccess --allow-domain style.example.com "Apply our style guide"
   drover run --mount . --write-back --allow fileWrite,shellExecute "Rename the package"
   drover run --mount src --allow fileWrite --diff --quiet "Fix the typos" | git apply
   drover run -f review.yaml --arg path=src --max-usd 0.50
-  drover run --resume 2f1c… "And now the tests"
+  drover run --continue "And now the tests"
   drover run --model-script script.yaml "Try it without a key"`
 
 func completeRun(cmd *cobra.Command) {
-	cmd.ValidArgsFunction = cobra.NoFileCompletions // a prompt has no completion
+	cmd.ValidArgsFunction = completeBareResume // a prompt has no completion
 	for flag, values := range map[string]cobra.CompletionFunc{
 		"agent":     completeAgents,
 		"allow":     completeList(capabilityNames),
@@ -218,7 +252,7 @@ func completeRun(cmd *cobra.Command) {
 		"schema":    completeFiles("json"), "model-script": completeFiles("yaml", "yml"),
 		"model": cobra.NoFileCompletions, "max-turns": cobra.NoFileCompletions, "side-calls": cobra.NoFileCompletions, "max-usd": cobra.NoFileCompletions,
 		"max-tokens": cobra.NoFileCompletions, "allow-domain": cobra.NoFileCompletions,
-		"timeout": cobra.NoFileCompletions, "resume": cobra.NoFileCompletions,
+		"timeout": cobra.NoFileCompletions, "resume": completeTokens,
 	} {
 		if err := cmd.RegisterFlagCompletionFunc(flag, values); err != nil {
 			panic(err) // a flag that there is not: a mistake in this file

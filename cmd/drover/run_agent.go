@@ -32,7 +32,10 @@ import (
 
 // runAgent has an agent work on the prompt and shows what happens. The error knows its exit code.
 func runAgent(ctx context.Context, o runOptions, s streams) (err error) {
-	if err := promptly(ctx, func() error { return cmp.Or(o.checkFile(), o.loadFile(), o.check()) }); err != nil {
+	if err := o.readArgument(ctx, s.in); err != nil {
+		return err
+	}
+	if err := promptly(ctx, func() error { return cmp.Or(o.checkFile(), o.loadFile(), o.loadProject(), o.check()) }); err != nil {
 		return err
 	}
 	if limit := time.Duration(o.timeout); limit > 0 {
@@ -40,15 +43,19 @@ func runAgent(ctx context.Context, o runOptions, s streams) (err error) {
 		ctx, stop = context.WithTimeoutCause(ctx, limit, errTimeIsUp)
 		defer stop()
 	}
-	if err := o.readPrompt(ctx, s.in); err != nil {
+	if err := o.readPrompt(ctx, s); err != nil {
 		return err
 	}
 	if err := promptly(ctx, o.readSchema); err != nil {
 		return err
 	}
+	o.reportProject(s.errs)
 	current, err := workFolder()
 	if err != nil {
 		return advice.Wrap(fmt.Errorf("the current folder cannot be used: %w", err), "cd into one that there is, and that you may enter")
+	}
+	if err := o.chooseConversation(ctx, s, current); err != nil {
+		return err
 	}
 	files, err := o.openWorkspace(ctx, s.errs)
 	if err != nil {
@@ -80,6 +87,8 @@ func runAgent(ctx context.Context, o runOptions, s streams) (err error) {
 		defer func() { leftover = errors.Join(leftover, c.Close()) }()
 	}
 	o.isolation.warn(s.errs)
+	j.export = openExport(ctx)
+	defer j.export.close(ctx, s.errs)
 	err = j.run(ctx)
 	if problem := model.problem(); problem != nil && err != nil {
 		return ending{exitError, problem} // it has more details than the error of the agent
@@ -137,8 +146,10 @@ func (o *runOptions) check() error {
 	switch {
 	case o.json && o.quiet:
 		return advice.Wrap(usageError("--json and --quiet exclude each other"), "choose one")
-	case o.modelScript != "" && o.resume != "":
-		return advice.Wrap(usageError("--resume needs a conversation that was kept, and a run with --model-script keeps none"),
+	case o.last && o.resume != "":
+		return advice.Wrap(usageError("--continue and --resume exclude each other"), "choose one")
+	case o.modelScript != "" && (o.last || o.resume != ""):
+		return advice.Wrap(usageError("--continue and --resume need a conversation that was kept, and a run with --model-script keeps none"),
 			"leave one of the two out")
 	case o.others > 0 && o.maxTurns == 0:
 		return advice.Wrap(usageError("--side-calls counts for each of --max-turns, and there is no --max-turns"),
@@ -147,7 +158,7 @@ func (o *runOptions) check() error {
 	if err := o.checkReplay(); err != nil {
 		return err
 	}
-	if err := errors.Join(o.isolation.check(), o.files.check(o.json)); err != nil {
+	if err := errors.Join(o.checkTools(), o.isolation.check(), o.files.check(o.json)); err != nil {
 		return err
 	}
 	for _, c := range []tool.Capability{tool.FileWrite, tool.ShellExecute} {
@@ -167,20 +178,16 @@ func workFolder() (string, error) {
 	return dir, err
 }
 
-// readPrompt reads the prompt from standard input if it is "-", and checks it.
-func (o *runOptions) readPrompt(ctx context.Context, in io.Reader) error {
+// readPrompt reads the prompt from standard input if it is "-", and checks it. Below another prompt it puts standard input.
+func (o *runOptions) readPrompt(ctx context.Context, s streams) error {
 	if o.file.path != "" {
 		return nil // it has its own
 	}
-	if o.prompt == "-" {
-		text, err := readAll(ctx, in)
+	given := o.prompt != "-"
+	if !given {
+		text, err := readAll(ctx, s.in)
 		if err != nil {
-			err = advice.Wrap(fmt.Errorf("reading the prompt from standard input: %w", err),
-				`send it there, and close it: echo "Do it" | drover run -`)
-			if errors.Is(err, errTimeIsUp) {
-				return ending{exitLimit, err}
-			}
-			return err
+			return inputError("the prompt", err, `send it there, and close it: echo "Do it" | drover run -`)
 		}
 		o.prompt = text
 	}
@@ -189,6 +196,9 @@ func (o *runOptions) readPrompt(ctx context.Context, in io.Reader) error {
 	}
 	if problem := safetext.PromptProblem(o.prompt); problem != "" {
 		return advice.Wrap(usageError("the prompt %s", problem), "give the prompt as UTF-8 text")
+	}
+	if given && hasInput(s.in) {
+		return o.addInput(ctx, s)
 	}
 	return nil
 }
@@ -254,7 +264,8 @@ func (o *runOptions) adapter(in *isolation.Isolation, kept *conversations) (agen
 		ClientApp: "drover/" + claude.Version, SystemPrompt: claude.PresetPrompt{}, StrictMCP: true,
 		SettingSources: claudecell.SettingSources(), // those of the private home
 		// The gate decides in every mode; this one the CLI grants to root too.
-		PermissionMode: claude.ModeDefault,
+		PermissionMode:  claude.ModeDefault,
+		VerbatimPrompts: o.verbatim,
 	}
 	kept.keep(base)
 	agents, err := makeAgents(base, in)
@@ -275,6 +286,7 @@ type job struct {
 	dir       string // in which the agent works
 	started   processes
 	workspace *runWorkspace
+	export    *export
 	// result is that of the evaluation. Nil means that it has not begun.
 	result func() (*root.Response[prompt.JSON], error)
 }
@@ -303,7 +315,7 @@ func (e outputLost) Unwrap() error { return e.error }
 func (e outputLost) explain() error {
 	what, next := "the output could not be written", "make room, or send it elsewhere"
 	if errors.Is(e.error, syscall.EPIPE) || errors.Is(e.error, os.ErrClosed) {
-		what, next = "nobody reads the output any more", "read it to its end, or send it to a file"
+		what, next = "no program reads the output any more", "read it to its end, or send it to a file"
 	}
 	return advice.Wrap(fmt.Errorf("%s, so the run was stopped: %w", what, e.error), "%s", next)
 }
@@ -339,11 +351,7 @@ func (j *job) run(parent context.Context) error {
 	if seen.notKept != nil && !j.options.json { // there it is an event
 		report(j.streams.errs, seen.notKept)
 	}
-	err = seen.ending(context.Cause(ctx))
-	if done := j.summary().Completion; cameToItsEnd(err) && !done.Done {
-		return errors.Join(errUnfinished(j.options.file.agent, done), err)
-	}
-	return err
+	return seen.ending(context.Cause(ctx))
 }
 
 func (j *job) prompt() (*prompt.Prompt[prompt.JSON], error) {
@@ -382,15 +390,19 @@ func (j *job) policies() []gate.Policy {
 	return []gate.Policy{gate.FromRisk(gate.RiskOptions{ReadOnly: true, AgentTools: true})}
 }
 
-// display shows the run as the flags choose. With --json there is no approver.
+// display shows the run as the flags choose. With --json there is no approver. With --diff standard output is the patch's alone.
 func (j *job) display(lost func(error)) (terminal.View, gate.Approver) {
-	out := &guardedWriter{to: j.streams.out, failed: lost}
+	to := j.streams.out
+	if j.options.files.diff {
+		to = j.streams.errs
+	}
+	out := &guardedWriter{to: to, failed: lost}
 	if j.options.json {
 		return terminal.NewJSON(out, j.streams.errs, lost), nil
 	}
 	shown := terminal.Options{Quiet: j.options.quiet, Dir: j.dir, MaxUSD: float64(j.options.maxUSD)}
-	if terminal.Is(j.streams.out) { // never lost without a signal, and the display must see it
-		return terminal.New(j.streams.in, j.streams.out, shown)
+	if terminal.Is(to) { // never lost without a signal, and the display must see it
+		return terminal.New(j.streams.in, to, shown)
 	}
 	return terminal.New(j.streams.in, out, shown)
 }

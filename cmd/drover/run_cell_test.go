@@ -23,8 +23,8 @@ import (
 	"github.com/drover-agents/drover/isolation"
 )
 
-// told are the payloads of a kind in the output of --json, in their own type.
-func told[P event.Payload](t *testing.T, out string) []P {
+// emitted are the payloads of a kind in the output of --json, in their own type.
+func emitted[P event.Payload](t *testing.T, out string) []P {
 	t.Helper()
 	var found []P
 	for _, e := range readEvents(t, []byte(out)) {
@@ -65,10 +65,10 @@ func TestRun_CellHasOnlyTheFolderAndFlags(t *testing.T) {
 	if result, _, _ := model.ToolResult("Bash"); got.code != 0 || strings.Contains(result, "the word is") || strings.Contains(result, "the host answers") || !strings.Contains(result, "done") {
 		t.Errorf("exit code %d; the command saw more than its folder: %s\n%s", got.code, result, got.errors)
 	}
-	if protection := told[isolation.Protection](t, got.out); len(protection) != 1 || protection[0].Level != isolation.LevelCell {
+	if protection := emitted[isolation.Protection](t, got.out); len(protection) != 1 || protection[0].Level != isolation.LevelCell {
 		t.Errorf("the protection is reported as %+v, want that of a cell, once", protection)
 	}
-	denied := told[proxy.Connection](t, got.out)
+	denied := emitted[proxy.Connection](t, got.out)
 	if len(denied) != 1 || denied[0].Host != "evil.example" || denied[0].Verdict != proxy.Denied {
 		t.Errorf("connections %+v, want one to evil.example that was denied", denied)
 	}
@@ -86,7 +86,7 @@ func TestRun_CellHasOnlyTheFolderAndFlags(t *testing.T) {
 	checkFiles(t, open, "made")
 }
 
-func TestRun_WorksAsAnOrdinaryUser(t *testing.T) {
+func TestRun_WorksAsOrdinaryUser(t *testing.T) {
 	testkit.RerunAsUser(t, claudetest.CLI(t).Path, "^(TestRun_CellCannotReadTheKey|TestRun_CellHasOnlyTheFolderAndFlags|TestRun_RecordingIsReplayedWithoutAModel|TestRun_ResumeContinuesTheConversation|TestSignals_NoProcessOutlivesDrover)$")
 	testkit.RerunAsUser(t, claudetest.CLI(t).Path, "^TestRun_ResumeRunsNoPlantedCall$/^pinned$")
 }
@@ -141,7 +141,7 @@ func TestRun_TokenLimitEndsTheTurn(t *testing.T) {
 	if got.code != exitLimit || !strings.Contains(got.errors, "the budget is spent (--max-tokens 1000)\n  next: raise it") {
 		t.Errorf("exit code %d, stderr %q; want 4 and the flag", got.code, got.errors)
 	}
-	if limits := told[gateway.Limit](t, got.out); len(limits) != 1 || limits[0].Limit != "MaxTotalTokens" {
+	if limits := emitted[gateway.Limit](t, got.out); len(limits) != 1 || limits[0].Limit != "MaxTotalTokens" {
 		t.Errorf("limits %+v, want that of the tokens", limits)
 	}
 	if done := lastEvent(t, got.out).Payload.(event.Done); done.Status != event.DoneMaxBudget {
@@ -168,7 +168,7 @@ func TestRun_RecordingIsReplayedWithoutAModel(t *testing.T) {
 		t.Errorf("got %+v, want a recording to be left alone", again)
 	}
 
-	p = newProgram(t, nobody(t)).setEnv(map[string]string{"ANTHROPIC_API_KEY": "", "ANTHROPIC_BASE_URL": ""})
+	p = newProgram(t, unusedEndpoint(t)).setEnv(map[string]string{"ANTHROPIC_API_KEY": "", "ANTHROPIC_BASE_URL": ""})
 	p.cli.WriteFile(t, "VERSION", "7\n")
 	if again := p.run("run", "--quiet", "--allow", "shellExecute", "--replay", recording, "Which version?"); again.code != 0 || again.out != first.out {
 		t.Errorf("got %+v, want the recorded answer in another folder", again)

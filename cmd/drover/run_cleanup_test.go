@@ -20,22 +20,22 @@ import (
 type stuckAgent struct{ *scriptedAgent }
 
 func (a stuckAgent) Open(_ context.Context, req agent.Request) (agent.Conversation, error) {
-	return stuckTalk{a, req}, nil
+	return stuckConversation{a, req}, nil
 }
 
-type stuckTalk struct {
+type stuckConversation struct {
 	a   stuckAgent
 	req agent.Request
 }
 
-func (t stuckTalk) Send(ctx context.Context, text string) iter.Seq2[event.Event, error] {
+func (t stuckConversation) Send(ctx context.Context, text string) iter.Seq2[event.Event, error] {
 	t.req.Prompt = text
 	return t.a.Run(ctx, t.req)
 }
 
 var errBusyFolder = advice.Wrap(errors.New("claude: the folder is busy"), "remove it")
 
-func (stuckTalk) Close() error { return errBusyFolder }
+func (stuckConversation) Close() error { return errBusyFolder }
 
 // A messyAgent cannot remove what a run has left.
 type messyAgent struct{ *scriptedAgent }

@@ -28,7 +28,7 @@ func stored(t *testing.T, s transcript.Store) int {
 	return len(entries)
 }
 
-// Folders whose names the CLI cannot tell apart do not share conversations. One that was stored under the CLI's
+// Folders whose names the CLI cannot distinguish do not share conversations. One that was stored under the CLI's
 // name for both goes on in its own folder, and in the same file.
 func TestConversations_FoldersDoNotShareKeys(t *testing.T) {
 	base := t.TempDir()
@@ -39,7 +39,7 @@ func TestConversations_FoldersDoNotShareKeys(t *testing.T) {
 	defer files.Close()
 	one, other := filepath.Join(base, "a", "b"), filepath.Join(base, "a-b")
 	if transcript.ProjectKey(one) != transcript.ProjectKey(other) {
-		t.Fatal("the CLI tells the folders apart: the trap of this test is gone")
+		t.Fatal("the CLI distinguishes the folders: the trap of this test is gone")
 	}
 	line := func(dir string) []json.RawMessage {
 		text, _ := json.Marshal(map[string]string{"type": "user", "cwd": dir})

@@ -18,7 +18,7 @@ func TestDocs_CommandsOfPagesWork(t *testing.T) {
 	if len(commands) < 6 {
 		t.Fatalf("only %d commands found", len(commands))
 	}
-	p := newProgram(t, nobody(t))
+	p := newProgram(t, unusedEndpoint(t))
 	if err := os.CopyFS(filepath.Join(p.cli.Work, "examples/run"), os.DirFS("../../examples/run")); err != nil {
 		t.Fatal(err)
 	}

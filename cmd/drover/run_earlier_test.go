@@ -137,12 +137,3 @@ func TestConversations_EarlierFormatResumes(t *testing.T) {
 		})
 	}
 }
-
-func readFile(t *testing.T, path string) string {
-	t.Helper()
-	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(text)
-}

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -30,7 +31,7 @@ type fileFlags struct {
 	roots pathList
 	// agent is the content of the file. It is nil without one.
 	agent *agentfile.File
-	// lowered are the flags whose limits are those of the file.
+	// lowered are the flags whose limits are those of a file, with its key and path.
 	lowered map[string]string
 }
 
@@ -55,11 +56,14 @@ func (l *argList) Set(text string) error {
 	if _, twice := (*l)[name]; twice {
 		return advice.Wrap(fmt.Errorf("argument %s given twice", name), "give it once")
 	}
+	if value == "@-" && slices.Contains(slices.Collect(maps.Values(*l)), fromInput) {
+		return advice.Wrap(errors.New("standard input is another argument already"), "put one of the two texts into a file: --arg %s=@file", name)
+	}
 	value, err := argValue(value)
 	if err != nil {
 		return err
 	}
-	if problem := safetext.PromptProblem(value); problem != "" {
+	if problem := safetext.PromptProblem(value); problem != "" && value != fromInput {
 		return advice.Wrap(fmt.Errorf("the value of %s %s", name, problem), "give the value as UTF-8 text")
 	}
 	if *l == nil {
@@ -69,8 +73,14 @@ func (l *argList) Set(text string) error {
 	return nil
 }
 
-// argValue is a value as it is meant: @file is the text of a file, and @@ is @.
+// fromInput is the value of an argument until standard input was read for it. No command line has it.
+const fromInput = "\x00"
+
+// argValue is a value as it is meant: @file is the text of a file, @- standard input, and @@ is @.
 func argValue(text string) (string, error) {
+	if text == "@-" {
+		return fromInput, nil
+	}
 	path, is := strings.CutPrefix(text, "@")
 	if !is || strings.HasPrefix(path, "@") {
 		return path, nil
@@ -111,7 +121,7 @@ func (o *runOptions) loadFile() error {
 		}
 	}
 	f.Roots = o.file.roots
-	o.file.agent, o.file.lowered = f, map[string]string{}
+	o.file.agent = f
 	if _, err := f.Prompt(o.file.args); err != nil {
 		if errors.Is(err, agentfile.ErrArgs) {
 			return advice.Wrap(usageError("%w", err), "give arguments as --arg name=value")
@@ -119,22 +129,25 @@ func (o *runOptions) loadFile() error {
 		return usageError("-f: %w", err)
 	}
 	o.model = cmp.Or(o.model, f.Model)
-	o.lowerLimits(f.Limits)
+	o.lowerLimits(f.Limits, o.file.path)
 	return errors.Join(o.checkPermissions(), o.narrowTools(), o.joinIsolation(), o.joinMounts())
 }
 
 // lowerLimits takes the smaller of two limits each.
-func (o *runOptions) lowerLimits(l agentfile.Limits) {
-	lower(o, &o.maxTurns, turnLimit(l.Turns), "--max-turns", "limits.turns")
-	lower(o, &o.maxUSD, dollarLimit(l.USD), "--max-usd", "limits.usd")
-	lower(o, &o.maxTokens, turnLimit(l.Tokens), "--max-tokens", "limits.tokens")
-	lower(o, &o.timeout, timeLimit(l.Time), "--timeout", "limits.time")
+func (o *runOptions) lowerLimits(l agentfile.Limits, path string) {
+	lower(o, &o.maxTurns, turnLimit(l.Turns), "--max-turns", "limits.turns of "+path)
+	lower(o, &o.maxUSD, dollarLimit(l.USD), "--max-usd", "limits.usd of "+path)
+	lower(o, &o.maxTokens, turnLimit(l.Tokens), "--max-tokens", "limits.tokens of "+path)
+	lower(o, &o.timeout, timeLimit(l.Time), "--timeout", "limits.time of "+path)
 }
 
 func lower[T ~int | ~float64 | ~int64](o *runOptions, limit *T, other T, flag, key string) {
 	if other > 0 && (*limit == 0 || other < *limit) {
 		*limit = other
-		o.file.lowered[flag] = key + " of " + o.file.path
+		if o.file.lowered == nil {
+			o.file.lowered = map[string]string{}
+		}
+		o.file.lowered[flag] = key
 	}
 }
 
@@ -172,8 +185,8 @@ func (o *runOptions) effectivePermissions() *gate.Permissions {
 // checkPermissions refuses flags that give what the file denies.
 func (o *runOptions) checkPermissions() error {
 	for _, c := range capabilities {
-		if said := o.permissions.level(c); o.fileLevel(c) == gate.LevelDeny && said != gate.LevelUnset && said != gate.LevelDeny {
-			return advice.Wrap(usageError("%s denies %s, and --%s does not", o.file.path, c, said),
+		if given := o.permissions.level(c); o.fileLevel(c) == gate.LevelDeny && given != gate.LevelUnset && given != gate.LevelDeny {
+			return advice.Wrap(usageError("%s denies %s, and --%s does not", o.file.path, c, given),
 				"leave the flag out, or change policy in the file")
 		}
 	}
@@ -195,16 +208,16 @@ func (o *runOptions) narrowTools() error {
 // joinIsolation adds the isolation of the file to that of the flags. A level that is weaker than a cell must be
 // named by the user: a file cannot choose it by itself.
 func (o *runOptions) joinIsolation() error {
-	said := isolation.Level(o.isolation.level)
+	given := isolation.Level(o.isolation.level)
 	f := o.file.agent
-	if asked := f.Isolation.Level; asked != nil && *asked != said {
-		if said == isolation.LevelCell {
+	if asked := f.Isolation.Level; asked != nil && *asked != given {
+		if given == isolation.LevelCell {
 			return advice.Wrap(usageError("%s asks for the isolation level %s, which is weaker than a cell", f.Path(), asked), "add --isolation %s if you trust the file", asked)
 		}
-		return advice.Wrap(usageError("%s asks for the isolation level %s, and --isolation says %s", f.Path(), asked, said),
+		return advice.Wrap(usageError("%s asks for the isolation level %s, and --isolation says %s", f.Path(), asked, given),
 			"leave one of the two out")
 	}
-	if n := f.Isolation.Network; said == isolation.LevelHost && (len(n.Domains) > 0 || n.Localhost) {
+	if n := f.Isolation.Network; given == isolation.LevelHost && (len(n.Domains) > 0 || n.Localhost) {
 		return advice.Wrap(usageError("%s says what tools may reach, and --isolation host keeps nothing from the agent", f.Path()),
 			"leave the flag out, or isolation.network in the file")
 	}
@@ -243,16 +256,6 @@ func (o *runOptions) joinMounts() error {
 	return nil
 }
 
-// errUnfinished is the end of an agent that was sent back as often as it may be, and still is not done.
-func errUnfinished(f *agentfile.File, found guard.Completion) error {
-	why := strings.TrimSpace(strings.NewReplacer("<blocker>", "", "</blocker>", "").Replace(found.Feedback))
-	if why != "" {
-		why = ": " + why
-	}
-	return ending{exitLimit, advice.Wrap(fmt.Errorf("the agent has stopped, and completion of %s does not hold%s", f.Path(), why),
-		"look at what it has done, give it more completion.rounds, or fix the completion rules")}
-}
-
 func (j *job) evaluation(ctx context.Context, approver gate.Approver) *root.Options {
 	o, e, f := &j.options, &root.Options{}, j.options.file.agent
 	if f != nil {
@@ -274,8 +277,11 @@ func (j *job) evaluation(ctx context.Context, approver gate.Approver) *root.Opti
 	if o.tools != nil {
 		e.Tools = o.tools
 	}
+	e.UnknownTools = o.unknownTools()
 	e.Permissions = o.effectivePermissions()
 	e.Policies, e.Approver = append(e.Policies, j.policies()...), approver
+	e.Telemetry = j.export.options()
+	o.narrow(e)
 	return e
 }
 

@@ -23,9 +23,27 @@ import (
 	"github.com/drover-agents/drover/isolation"
 )
 
+// Changes of a run whose completion does not hold are written back by name alone.
+func TestRunFile_IncompleteChangesAreWrittenBackByName(t *testing.T) {
+	for flag, written := range map[string]bool{"--write-back": false, "--write-back-incomplete": true} {
+		model := claudetest.NewModel(t, bashCall("echo x > src/new.txt"), script.Text("Done.").Always())
+		p := newProgram(t, model.URL())
+		p.leaves = !written // what was done by then
+		path := p.cli.WriteFile(t, "agent.yaml", "version: 1\n"+aTask+"mounts: [{path: src}]\npolicy: {shellExecute: allow}\ncompletion: {files: [src/report.md], rounds: 1}\n")
+		p.cli.WriteFile(t, "src/old.txt", "old")
+		got := p.run("run", "-f", path, "--quiet", "--write-back", flag)
+		if got.code != exitLimit || got.out != "" || !strings.Contains(got.errors, "the completion check does not hold") {
+			t.Errorf("%s: exit code %d, it printed %q; %s", flag, got.code, got.out, got.errors)
+		}
+		if _, err := os.Stat(filepath.Join(p.cli.Work, "src/new.txt")); (err == nil) != written {
+			t.Errorf("%s: the new file: %v, want it written: %v", flag, err, written)
+		}
+	}
+}
+
 // The agents of the examples do their work on the real CLI, in a cell.
 func TestRunFile_AgentsOfTheExamplesWork(t *testing.T) {
-	p := newProgram(t, nobody(t))
+	p := newProgram(t, unusedEndpoint(t))
 	if err := os.CopyFS(p.cli.Work, os.DirFS("../../examples/agents")); err != nil {
 		t.Fatal(err)
 	}
@@ -49,7 +67,7 @@ func TestRunFile_AgentsOfTheExamplesWork(t *testing.T) {
 			t.Errorf("event %d has the number %d, want %d", i, e.Seq, want)
 		}
 	}
-	if protection := told[isolation.Protection](t, got.out); len(protection) != 1 || protection[0].Level != isolation.LevelCell {
+	if protection := emitted[isolation.Protection](t, got.out); len(protection) != 1 || protection[0].Level != isolation.LevelCell {
 		t.Errorf("the protection is %+v, want that of a cell", protection)
 	}
 
@@ -62,9 +80,9 @@ func TestRunFile_AgentsOfTheExamplesWork(t *testing.T) {
 	}
 }
 
-// What a file says about calls and tokens holds on the real CLI.
+// Limits of a file on calls and tokens hold on the real CLI.
 func TestRunFile_LimitsBindTheRealAgent(t *testing.T) {
-	p := newProgram(t, nobody(t))
+	p := newProgram(t, unusedEndpoint(t))
 	write := func(name, text string) {
 		if err := os.WriteFile(filepath.Join(p.cli.Work, name), []byte("version: 1\n"+text), 0o600); err != nil {
 			t.Fatal(err)

@@ -192,7 +192,7 @@ func TestRunFile_MountFlagGivesAccessToItsFolderOnly(t *testing.T) {
 	}
 }
 
-// An agent that stops before its task is done has not succeeded: nothing of it is written back.
+// An agent that stops before its task is done has not succeeded: its answer is not printed, and nothing of it is written back.
 func TestRunFile_IncompleteTaskIsNotWrittenBack(t *testing.T) {
 	path := writeAgent(t, aTask+"mounts: [{path: src}]\ncompletion: {files: [src/report.md], rounds: 1}\n")
 	src := filepath.Join(filepath.Dir(path), "src")
@@ -200,14 +200,14 @@ func TestRunFile_IncompleteTaskIsNotWrittenBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, done := range []bool{false, true} {
-		want := exitLimit
+		want, answer := exitLimit, ""
 		if done {
-			want = 0
+			want, answer = 0, "Done.\n"
 			writeFile(t, filepath.Join(src, "report.md"), nil)
 		}
 		a := scriptedAgent{events: []event.Payload{event.Init{}, event.Done{Status: event.DoneSuccess, Result: "Done."}}}
 		got := a.try(t.Context(), runOptions{quiet: true, file: fileFlags{path: path}, files: mountFlags{writeBack: true}})
-		if got.code != want || got.out != "Done.\n" || strings.Contains(got.errors, "completion of "+path+" does not hold: ") == done {
+		if got.code != want || got.out != answer || strings.Contains(got.errors, path+": the completion check does not hold (rounds: 1): ") == done {
 			t.Errorf("with its file %t: got %+v, want the exit code %d", done, got, want)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"regexp"
 	"slices"
@@ -44,8 +45,8 @@ func findCapability(name string) (tool.Capability, error) {
 
 // permissionFlags collect the mode, and the capabilities of the three other flags, each once.
 type permissionFlags struct {
-	mode permissionMode
-	said map[tool.Capability]string // the flag that names it
+	mode  permissionMode
+	given map[tool.Capability]string // the flag that names it
 }
 
 // A permissionMode is the mode that --permission-mode names.
@@ -67,7 +68,7 @@ var levels = map[string]gate.Level{"allow": gate.LevelAllow, "ask": gate.LevelAs
 
 func (p *permissionFlags) flag(name string) *permissionFlag { return &permissionFlag{name, p} }
 
-func (p *permissionFlags) level(c tool.Capability) gate.Level { return levels[p.said[c]] }
+func (p *permissionFlags) level(c tool.Capability) gate.Level { return levels[p.given[c]] }
 
 type permissionFlag struct {
 	name string
@@ -82,7 +83,7 @@ func (f *permissionFlag) String() string {
 	}
 	var names []string
 	for _, c := range capabilities {
-		if f.all.said[c] == f.name {
+		if f.all.given[c] == f.name {
 			names = append(names, c.String())
 		}
 	}
@@ -99,13 +100,13 @@ func (f *permissionFlag) Set(value string) error {
 		if err != nil {
 			return err
 		}
-		if other := f.all.said[c]; other != "" && other != f.name {
+		if other := f.all.given[c]; other != "" && other != f.name {
 			return advice.Wrap(fmt.Errorf("--%s names %s already", other, c), "name it in one of the two")
 		}
-		if f.all.said == nil {
-			f.all.said = map[tool.Capability]string{}
+		if f.all.given == nil {
+			f.all.given = map[tool.Capability]string{}
 		}
-		f.all.said[c] = f.name
+		f.all.given[c] = f.name
 	}
 	return nil
 }
@@ -121,9 +122,6 @@ func (l *toolList) Set(value string) error {
 		*l = toolList{}
 	}
 	for _, name := range splitList(value) {
-		if known := spelling(name); known != "" {
-			return advice.Wrap(fmt.Errorf("there is no tool %s", name), "write %s", known)
-		}
 		if _, err := gate.New(gate.KnowsAgent(catalogue.Tools()), gate.Rules(gate.RuleOptions{Allow: []string{name}})); err != nil {
 			return advice.Wrap(fmt.Errorf("%q is no tool", name),
 				`write the name of a tool, or a tool with its argument: Read, "Bash(git log *)"`)
@@ -133,19 +131,28 @@ func (l *toolList) Set(value string) error {
 	return nil
 }
 
-// spelling is the name of a tool that differs from this one in capitals alone. Without it such a
-// mistake leaves the agent without tools, and no error follows.
-func spelling(name string) string {
-	name, _, _ = strings.Cut(name, "(")
-	if _, known := catalogue.Tools().Native(name); known {
-		return ""
+// checkTools refuses names in --tools that no tool has.
+func (o *runOptions) checkTools() error {
+	known := tool.KnownNames{Catalogue: catalogue.Tools(), Servers: []string{tool.DefaultServerName}, Also: o.unknownTools(), Option: "--unknown-tools"}
+	if f := o.file.agent; f != nil {
+		known.Servers = append(known.Servers, slices.Collect(maps.Keys(f.Servers))...)
 	}
-	for _, known := range nativeTools() {
-		if strings.EqualFold(known, name) {
-			return known
-		}
+	if err := known.Check(o.tools...); err != nil {
+		return usageError("--tools: %w", err)
 	}
-	return ""
+	return nil
+}
+
+// unknownTools are names that lists may have although no tool has them.
+func (o *runOptions) unknownTools() []string {
+	all := slices.Clone([]string(o.unknown))
+	if f := o.file.agent; f != nil {
+		all = append(all, f.Tools.Unknown...)
+	}
+	if o.project != nil {
+		all = append(all, o.project.Tools.Unknown...)
+	}
+	return all
 }
 
 // splitList divides a list at its commas, but not at those in parentheses: Bash(git log, git show).

@@ -73,7 +73,7 @@ func TestRun_FullDiskLosesNoAnswer(t *testing.T) {
 	if got.code != 0 || done.Status != event.DoneSuccess || done.Result != "Hello." || done.ResumeToken != "" {
 		t.Errorf("exit code %d, done %+v; want 0, the answer and no token", got.code, done)
 	}
-	if lost := told[event.Error](t, got.out); len(lost) != 1 || lost[0].Code != "CONVERSATION_NOT_KEPT" {
+	if lost := emitted[event.Error](t, got.out); len(lost) != 1 || lost[0].Code != "CONVERSATION_NOT_KEPT" {
 		t.Errorf("the errors are %+v, want that the conversation is not kept", lost)
 	}
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -56,6 +57,55 @@ func helpOfFlags(t *testing.T) string {
 		fmt.Fprintln(&names, name)
 	}
 	return names.String()
+}
+
+// A new flag of drover run gets its group in flagGroups.
+func TestHelp_EveryFlagHasAGroup(t *testing.T) {
+	run, _, err := newCommand().Find([]string{"run"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	run.InitDefaultHelpFlag()
+	_, groups := flagLines(run)
+	if got := groups["Other"]; len(got) != 1 || got[0].name != "help" {
+		t.Errorf("flags without a group: %v", got)
+	}
+	for _, g := range flagGroups {
+		if len(groups[g.title]) != len(g.flags) {
+			t.Errorf("%s names a flag that there is not: %v", g.title, g.flags)
+		}
+	}
+}
+
+// The manual pages have what --help has, and groff understands them.
+func TestMan_PagesHaveTheHelp(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "man1")
+	if code, out, errs := command(t, "man", dir); code != 0 || out+errs != "" {
+		t.Fatalf("exit code %d: %s%s", code, out, errs)
+	}
+	pages, err := filepath.Glob(filepath.Join(dir, "*.1"))
+	if err != nil || len(pages) < 8 {
+		t.Fatalf("the pages are %v, %v", pages, err)
+	}
+	text := readFile(t, filepath.Join(dir, "drover-run.1"))
+	for _, words := range []string{".TH DROVER-RUN 1 ", "\n.SH NAME\ndrover\\-run \\- Run an agent", "\n.SS Limits\n", "\\fB\\-\\-max\\-turns number\\fR\nstop after", "\n  drover run \\-\\-continue ", "\\fBdrover\\fR(1)"} {
+		if !strings.Contains(text, words) {
+			t.Errorf("the page of run lacks %q:\n%s", words, text)
+		}
+	}
+	if !strings.Contains(readFile(t, filepath.Join(dir, "drover.1")), "\\fBdrover\\-check\\fR(1)") {
+		t.Error("the page of drover does not name that of check")
+	}
+	groff, err := exec.LookPath("groff")
+	if err != nil {
+		t.Skip("no groff here: apt-get install groff")
+	}
+	for _, page := range pages {
+		cmd := exec.CommandContext(t.Context(), groff, "-man", "-ww", "-K", "utf8", "-T", "utf8", "-z", page)
+		if out, err := cmd.CombinedOutput(); err != nil || len(out) > 0 {
+			t.Errorf("groff on %s: %v\n%s", page, err, out)
+		}
+	}
 }
 
 func TestCompletion_OffersValuesOfFlags(t *testing.T) {

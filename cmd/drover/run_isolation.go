@@ -53,11 +53,11 @@ func (f *isolationFlags) check() error {
 	if isolation.Level(f.level) != isolation.LevelHost {
 		return nil
 	}
-	for flag, said := range map[string]bool{
+	for flag, given := range map[string]bool{
 		"--allow-domain": len(f.domains) > 0, "--allow-localhost": f.localhost,
 		"--writable": len(f.writable) > 0, "--readable": len(f.readable) > 0,
 	} {
-		if said {
+		if given {
 			return advice.Wrap(usageError("%s has no meaning with --isolation host, where nothing is kept from the agent", flag),
 				"leave one of the two out")
 		}
@@ -194,8 +194,8 @@ func (o *runOptions) checkNetwork(f *agentfile.File) error {
 			return usageError("%s: isolation.network.domains: %q: %w", f.Path(), host, err)
 		}
 		addr, is := privateAddress(host, own)
-		said := func(flag string) bool { other, is := privateAddress(flag, own); return is && other == addr }
-		if is && !slices.ContainsFunc(o.isolation.domains, said) {
+		given := func(flag string) bool { other, is := privateAddress(flag, own); return is && other == addr }
+		if is && !slices.ContainsFunc(o.isolation.domains, given) {
 			return advice.Wrap(usageError("%s lets tools reach %s, which is an address of a private network or of this machine", f.Path(), addr),
 				"add --allow-domain %s if you trust the file", addr)
 		}

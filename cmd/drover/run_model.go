@@ -17,9 +17,6 @@ import (
 	"github.com/drover-agents/drover/isolation"
 )
 
-// scriptKey is the key in requests to a scripted model. It gives no access.
-const scriptKey = "sk-ant-script-opens-nothing"
-
 // credentialNames are the variables that hold a secret.
 var credentialNames = []string{"ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_API_KEY", "CLAUDE_CODE_OAUTH_TOKEN"}
 
@@ -83,7 +80,7 @@ func (m *modelSource) script(ctx context.Context, in *isolation.Isolation, path 
 	}
 	m.closers = append(m.closers, model.Close)
 	m.problem = func() error { return scriptProblem(model.Failures()) }
-	in.Upstream, err = scripted(model.URL())
+	in.Upstream, err = claudecell.Scripted(model.URL())
 	return err
 }
 
@@ -95,10 +92,6 @@ func scriptProblem(failures []script.Failure) error {
 	what, next, _ := strings.Cut(failures[0].Error(), ". Next: ")
 	return advice.Wrap(fmt.Errorf("--model-script: %s", what),
 		"%s", cmp.Or(next, "change the script; docs/model-scripts.md says what it may hold"))
-}
-
-func scripted(url string) (gateway.Upstream, error) {
-	return gateway.Endpoint(url, gateway.APIKey(scriptKey))
 }
 
 // folders returns the folders of a run for a recording. The home of a run has another name each time.
@@ -140,10 +133,10 @@ func (m *modelSource) replay(ctx context.Context, in *isolation.Isolation, path,
 }
 
 func (o *runOptions) checkReplay() error {
-	for flag, said := range map[string]bool{
-		"--record": o.record != "", "--resume": o.resume != "", "--model-script": o.modelScript != "", "--stored-login": o.isolation.storedLogin,
+	for flag, given := range map[string]bool{
+		"--record": o.record != "", "--resume": o.resume != "", "--continue": o.last, "--model-script": o.modelScript != "", "--stored-login": o.isolation.storedLogin,
 	} {
-		if said && o.replay != "" {
+		if given && o.replay != "" {
 			return advice.Wrap(usageError("--replay and %s exclude each other", flag), "choose one")
 		}
 	}

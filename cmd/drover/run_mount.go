@@ -14,11 +14,13 @@ import (
 	"path/filepath"
 	"strings"
 
+	root "github.com/drover-agents/drover"
 	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/internal/leftover"
 	"github.com/drover-agents/drover/internal/pathglob"
 	"github.com/drover-agents/drover/internal/safetext"
 	"github.com/drover-agents/drover/isolation"
+	"github.com/drover-agents/drover/prompt"
 	"github.com/drover-agents/drover/workspace"
 )
 
@@ -26,6 +28,8 @@ import (
 type mountFlags struct {
 	mounts          mountList
 	writeBack, diff bool
+	// incomplete writes back also what is not complete.
+	incomplete bool
 	// file is where mounts are named besides the flags. Empty means nowhere.
 	file string
 	// roots are the only folders to mount from. Nil means that every path was named on the command line.
@@ -39,6 +43,8 @@ func (f *mountFlags) check(json bool) error {
 	case f.writeBack && len(f.mounts) == 0:
 		return advice.Wrap(usageError("--write-back brings changes back to what --mount has copied, and there is no --mount"),
 			"say what to mount: --mount .")
+	case f.incomplete && !f.writeBack:
+		return advice.Wrap(usageError("--write-back-incomplete says what --write-back does, and there is no --write-back"), "add --write-back")
 	case f.diff && len(f.mounts) == 0:
 		return advice.Wrap(usageError("--diff compares with what --mount has copied, and there is no --mount"),
 			"say what to mount: --mount .")
@@ -172,7 +178,8 @@ func (p *runWorkspace) leave(ctx context.Context, ended error, out io.Writer) er
 	}
 	ctx = context.WithoutCancel(ctx) // a run that was stopped has changed files too
 	p.reportRestored()
-	problem := errors.Join(p.settle(ctx, cameToItsEnd(ended), out), p.close())
+	complete := cameToItsEnd(ended) || p.flags.incomplete && isIncomplete(ended)
+	problem := errors.Join(p.settle(ctx, complete, out), p.close())
 	switch {
 	case problem == nil:
 		return ended
@@ -201,6 +208,12 @@ func (p *runWorkspace) settle(ctx context.Context, complete bool, out io.Writer)
 func cameToItsEnd(err error) bool {
 	known, ok := errors.AsType[ending](err)
 	return err == nil || ok && known.code == exitDenied
+}
+
+// isIncomplete reports whether the agent has answered, and its completion check does not hold.
+func isIncomplete(err error) bool {
+	_, is := root.IncompleteResponse[prompt.JSON](err)
+	return is
 }
 
 // writeBack writes the changes to the host. If that fails, the workspace is kept.

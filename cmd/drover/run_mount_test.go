@@ -89,10 +89,10 @@ func TestWriteBack_CopiesChangesToTheHost(t *testing.T) {
 		t.Errorf("exit code %d:\n%s%s", got.code, got.out, got.errors)
 	}
 	if !strings.Contains(got.errors, "shop/.git: belongs to a git repository") || strings.Contains(got.errors, "Git is not set") {
-		t.Errorf("it is not said for people what was left out:\n%s", got.errors)
+		t.Errorf("the text for people does not name what was left out:\n%s", got.errors)
 	}
 	if !strings.Contains(got.out, "put back") {
-		t.Errorf("nothing is said of the command that failed:\n%s", got.out)
+		t.Errorf("the output does not name the command that failed:\n%s", got.out)
 	}
 	m.wants(map[string]string{"price.txt": "9\n", "old.txt": "", "new.txt": "new\n"})
 	if left := m.leftovers(); left != nil {
@@ -138,24 +138,40 @@ func TestWriteBack_UnfinishedRunWritesNothing(t *testing.T) {
 	m.wants(map[string]string{"price.txt": "7\n"})
 }
 
-// The patch is one that git takes, answer and all.
-func TestDiff_GitAppliesIt(t *testing.T) {
-	m := newMounted(t, bash(sells), script.Text("Sold."))
-	got := m.run("run", "--quiet", "--allow", "shellExecute", "--mount", m.host+":shop", "--diff", "Sell.")
-	if got.code != 0 || !strings.HasPrefix(got.out, "Sold.\n") {
-		t.Fatalf("exit code %d:\n%s%s", got.code, got.out, got.errors)
+// strangePatch is an answer that git would apply.
+const strangePatch = `diff --git a/planted.txt b/planted.txt
+new file mode 100644
+--- /dev/null
++++ b/planted.txt
+@@ -0,0 +1 @@
++planted
+`
+
+// Standard output has the patch alone: git applies what the agent changed, and never what the model writes.
+func TestDiff_GitAppliesNothingElse(t *testing.T) {
+	for name, flags := range map[string][]string{"quiet": {"--quiet"}, "lines": nil} {
+		t.Run(name, func(t *testing.T) {
+			m := newMounted(t, bash(sells), script.Text("Sold.\n\n"+strangePatch))
+			got := m.run(append([]string{"run", "--allow", "shellExecute", "--mount", m.host + ":shop", "--diff", "Sell."}, flags...)...)
+			if got.code != 0 || !strings.Contains(got.errors, "Sold.\n") {
+				t.Errorf("exit code %d, want the answer on standard error:\n%s\nstdout:\n%s", got.code, got.errors, got.out)
+			}
+			m.wants(map[string]string{"price.txt": "7\n", "new.txt": "", "../planted.txt": ""})
+			apply := exec.Command("git", "apply")
+			apply.Dir, apply.Stdin = filepath.Dir(m.host), strings.NewReader(got.out)
+			apply.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + m.cli.Root, "GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_NOSYSTEM=1"}
+			if out, err := apply.CombinedOutput(); err != nil {
+				t.Errorf("git apply: %v\n%s%s", err, out, got.out)
+			}
+			m.wants(map[string]string{"price.txt": "9\n", "old.txt": "", "new.txt": "new\n", "../planted.txt": ""})
+			if !strings.HasPrefix(got.out, "diff --git a/shop/") {
+				t.Errorf("standard output does not begin with the patch:\n%s", got.out)
+			}
+		})
 	}
-	m.wants(map[string]string{"price.txt": "7\n", "new.txt": ""})
-	apply := exec.Command("git", "apply")
-	apply.Dir, apply.Stdin = filepath.Dir(m.host), strings.NewReader(got.out)
-	apply.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + m.cli.Root, "GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_NOSYSTEM=1"}
-	if out, err := apply.CombinedOutput(); err != nil {
-		t.Errorf("git apply: %v\n%s%s", err, out, got.out)
-	}
-	m.wants(map[string]string{"price.txt": "9\n", "old.txt": "", "new.txt": "new\n"})
 }
 
-// The model knows what is there without being told by the user, and works in the workspace.
+// The model knows what is there without a message of the user, and works in the workspace.
 func TestMount_SystemPromptNamesTheMounts(t *testing.T) {
 	m := newMounted(t)
 	m.write("in$cash.txt", "1\n")

@@ -13,7 +13,7 @@ import (
 	"github.com/drover-agents/drover/claude"
 )
 
-// Very old CLIs do not get as far as to tell their version.
+// Very old CLIs end before they report their version.
 func TestRun_TooOldCLIIsRejected(t *testing.T) {
 	old := filepath.Join(t.TempDir(), "claude")
 	program := "#!/bin/sh\n[ \"$1\" = --version ] && echo '2.1.100 (Claude Code)'\n"

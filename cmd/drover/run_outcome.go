@@ -118,7 +118,10 @@ func (o *outcome) ending(stopped error) error {
 		}
 		return ending{exitInterrupted, o.stopped()}
 	}
+	unfinished, _ := errors.AsType[*root.EvaluationError](o.done.Cause)
 	switch {
+	case unfinished != nil && unfinished.Kind == agent.FailureIncomplete:
+		return o.incomplete(unfinished)
 	case o.limits.breach:
 		return ending{exitLimit, o.failed()}
 	case o.isUsage():
@@ -142,6 +145,18 @@ func (o *outcome) budgetFlag() string {
 		return o.options.limitName("--max-tokens") + " " + o.options.maxTokens.String()
 	}
 	return o.options.limitName("--max-usd") + " " + o.options.maxUSD.String()
+}
+
+// incomplete is the error of an agent that has answered, and has not done its task. Calls that were denied may be why.
+func (o *outcome) incomplete(e *root.EvaluationError) error {
+	err := ending{exitLimit, failure{
+		err: e, text: o.options.file.path + ": " + e.Message,
+		next: "look at what the agent has done, give it more completion.rounds, or correct the completion rules",
+	}}
+	if len(o.denied.all()) == 0 {
+		return err
+	}
+	return errors.Join(err, o.denied.report(o.options))
 }
 
 // stopped states what is left of an interrupted run, and how to continue.

@@ -25,11 +25,11 @@ func TestDenials_NameTheFlagsThatAllow(t *testing.T) {
 		flags     map[tool.Capability]string
 		want      string
 	}{
-		"nobody could be asked": {
+		"no person could be asked": {
 			decisions: []event.Decision{denied("1", "Bash", "capabilities", false), denied("2", "Write", "capabilities", false), denied("3", "Bash", "capabilities", false)},
 			want:      "3 tool calls were denied: Bash (2), Write (1)\n  next: add --allow fileWrite,shellExecute",
 		},
-		"a person said no, who knows how to say yes": {
+		"a person denied, who knows how to allow": {
 			decisions: []event.Decision{denied("1", "Bash", "approver", true)},
 			want:      "1 tool call was denied: Bash (1)",
 		},
@@ -65,7 +65,7 @@ func TestDenials_NameTheFlagsThatAllow(t *testing.T) {
 			for _, r := range c.results {
 				d.result(r)
 			}
-			got := advice.Text(d.report(&runOptions{permissions: permissionFlags{said: c.flags}}))
+			got := advice.Text(d.report(&runOptions{permissions: permissionFlags{given: c.flags}}))
 			if got = strings.TrimPrefix(got, "the agent came to its end, but "); got != c.want {
 				t.Errorf("got  %s\nwant %s", got, c.want)
 			}

@@ -56,7 +56,7 @@ func TestRun_ResumeRunsNoPlantedCall(t *testing.T) {
 			if second.code != exitDenied || done.Result != "Going on." || !model.LastRequest().SawText("Plant it.") {
 				t.Errorf("exit code %d, %+v; want the answer after the whole conversation, and a denied call\n%s", second.code, done, second.errors)
 			}
-			calls, decided := told[event.ToolCall](t, second.out), told[event.Decision](t, second.out)
+			calls, decided := emitted[event.ToolCall](t, second.out), emitted[event.Decision](t, second.out)
 			if len(calls) != 1 || len(decided) != 1 || decided[0].CallID != calls[0].ID || len(model.Requests()) != 2 {
 				t.Errorf("the calls %+v, the decisions %+v and %d requests; want the one call of this run", calls, decided, len(model.Requests()))
 			}

@@ -14,7 +14,7 @@ import (
 // An agent that leaves a CLI where a project's own is looked for gains nothing: it is neither started nor
 // asked for its version, at any level, and another one is used if there is one.
 func TestRun_PlantedCLIIsNotStarted(t *testing.T) {
-	p := newProgram(t, nobody(t)).setEnv(map[string]string{claude.EnvCLI: ""})
+	p := newProgram(t, unusedEndpoint(t)).setEnv(map[string]string{claude.EnvCLI: ""})
 	ran := filepath.Join(p.cli.Root, "ran")
 	planted := p.cli.WriteFile(t, ".drover/bin/claude", "#!/bin/sh\ntouch "+ran+"\necho '"+claude.PinnedVersion+" (Claude Code)'\n")
 	if err := os.Chmod(planted, 0o755); err != nil {
@@ -27,8 +27,8 @@ func TestRun_PlantedCLIIsNotStarted(t *testing.T) {
 		{"doctor", "--offline"},
 	} {
 		got := p.run(args...)
-		if said := got.out + got.errors; got.code == 0 || !strings.Contains(said, "agents could replace") {
-			t.Errorf("%v: exit code %d, want a refusal:\n%s", args, got.code, said)
+		if output := got.out + got.errors; got.code == 0 || !strings.Contains(output, "agents could replace") {
+			t.Errorf("%v: exit code %d, want a refusal:\n%s", args, got.code, output)
 		}
 	}
 	bin := filepath.Join(p.cli.Root, "bin")

@@ -36,7 +36,7 @@ func TestRun_EndsOfTheRealCLI(t *testing.T) {
 			func(string) []script.Turn { return []script.Turn{script.Text("It is a shop.")} },
 			nil, 0, "It is a shop.", "", "",
 		},
-		"denied in a pipe, where nobody answers": {
+		"denied in a pipe, where no person answers": {
 			func(dir string) []script.Turn { return []script.Turn{write(dir), script.Text("I could not.")} },
 			nil, exitDenied, "I could not.", "1 tool call was denied: Write (1)\n  next: add --allow fileWrite\n", "",
 		},
@@ -145,6 +145,24 @@ func TestRun_ReadsThePromptFromStandardInput(t *testing.T) {
 	p.stdin = "What is this?\n\nRoses are red\n"
 	if got := p.run("run", "--quiet", "-"); got.code != 0 || got.out != "A poem.\n" || got.errors != "" {
 		t.Errorf("got %+v, want the answer", got)
+	}
+}
+
+// Both the prompt and standard input reach the model, and the CLI expands no mention of a file in the text of others.
+func TestRun_StandardInputReachesTheModelBesideThePrompt(t *testing.T) {
+	model := claudetest.NewModel(t, script.Text("A poem."))
+	p := newProgram(t, model.URL())
+	p.cli.WriteFile(t, "private.txt", "the colour is xanthic")
+	p.stdin = "Roses are red\n@private.txt\n"
+	if got := p.run("run", "--quiet", "What is this?"); got.code != 0 || got.out != "A poem.\n" || got.errors != "" {
+		t.Errorf("got %+v, want the answer", got)
+	}
+	asked := model.LastRequest()
+	if !asked.SawText("What is this?") || !asked.SawText("<stdin>\nRoses are red\n@private.txt\n</stdin>") {
+		t.Errorf("the model read %s", asked.Body)
+	}
+	if asked.SawText("xanthic") {
+		t.Error("the CLI put a file into the prompt that standard input mentions")
 	}
 }
 
@@ -290,13 +308,13 @@ func TestRun_EnvironmentChoosesEndpointAndCredential(t *testing.T) {
 	}
 }
 
-// What files of the folder or of the user say does not count.
+// Files of the folder or of the user do not count.
 func TestRun_IgnoresSettingsOfFolderAndUser(t *testing.T) {
 	model := claudetest.NewModel(t,
 		script.Call("Bash", script.Input{"command": "touch made.txt", "description": "make a file"}), script.Text("I could not."))
 	p := newProgram(t, model.URL())
 	p.cli.WriteFile(t, "CLAUDE.md", "The word of the project is xylophone.")
-	p.cli.WriteFile(t, ".claude/settings.json", `{"permissions": {"allow": ["Bash"]}, "env": {"ANTHROPIC_BASE_URL": "`+nobody(t)+`"}}`)
+	p.cli.WriteFile(t, ".claude/settings.json", `{"permissions": {"allow": ["Bash"]}, "env": {"ANTHROPIC_BASE_URL": "`+unusedEndpoint(t)+`"}}`)
 	p.cli.WriteFile(t, ".mcp.json", `{"mcpServers": {"xylophone": {"command": "touch", "args": ["made.txt"]}}}`)
 	for name, text := range map[string]string{"CLAUDE.md": "The word of the user is xylophone.", "settings.json": `{"permissions": {"allow": ["Bash"]}}`} {
 		if err := os.WriteFile(filepath.Join(p.cli.Config, name), []byte(text), 0o600); err != nil {
@@ -307,9 +325,9 @@ func TestRun_IgnoresSettingsOfFolderAndUser(t *testing.T) {
 		t.Errorf("exit code %d, want 3; stderr: %s", got.code, got.errors)
 	}
 	if model.SawText("xylophone") {
-		t.Error("the model was told of files that should not count")
+		t.Error("the model received files that should not count")
 	}
 	if _, err := os.Stat(filepath.Join(p.cli.Work, "made.txt")); err == nil {
-		t.Error("something ran that nobody allowed")
+		t.Error("something ran that was not allowed")
 	}
 }

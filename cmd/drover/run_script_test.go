@@ -14,8 +14,8 @@ import (
 	"github.com/drover-agents/drover/claude/claudetest"
 )
 
-// nobody is an endpoint that nothing may ask.
-func nobody(t *testing.T) string {
+// unusedEndpoint is an endpoint that must get no request.
+func unusedEndpoint(t *testing.T) string {
 	t.Helper()
 	s := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
 		t.Error("the endpoint of the environment was asked")
@@ -28,17 +28,17 @@ func nobody(t *testing.T) string {
 func TestModelScript_NeedsNoKey(t *testing.T) {
 	for name, vars := range map[string]map[string]string{
 		"with nothing":        {"ANTHROPIC_BASE_URL": "", "ANTHROPIC_API_KEY": ""},
-		"with somebody's key": {"ANTHROPIC_AUTH_TOKEN": "fake-token-of-a-caller", "SOMETHING_ELSE": "fake-secret-of-a-caller"},
+		"with a caller's key": {"ANTHROPIC_AUTH_TOKEN": "fake-token-of-a-caller", "SOMETHING_ELSE": "fake-secret-of-a-caller"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := newProgram(t, nobody(t)).setEnv(vars)
+			p := newProgram(t, unusedEndpoint(t)).setEnv(vars)
 			path := p.cli.WriteFile(t, "model.yaml", `
 version: 1
 turns:
   - content:
       - tool: Bash
         input: {command: env, description: look around}
-  - text: Somebody's secret is here.
+  - text: A caller's secret is here.
     when: {text: of-a-caller}
   - text: The key of the model is here.
     when: {text: sk-ant-script-opens-nothing}
@@ -57,11 +57,11 @@ turns:
 }
 
 func TestModelScript_ConversationIsNotStored(t *testing.T) {
-	p := newProgram(t, nobody(t))
+	p := newProgram(t, unusedEndpoint(t))
 	path := p.cli.WriteFile(t, "model.yaml", "version: 1\nturns:\n  - text: Fine.\n")
 	got := p.run("run", "--json", "--model-script", path, "How is it?")
 	if got.code != 0 || strings.Contains(got.out, "resumeToken") {
-		t.Errorf("got %+v, want no token that nobody could use", got)
+		t.Errorf("got %+v, want no token that cannot be used", got)
 	}
 }
 
@@ -86,7 +86,7 @@ func TestModelScript_InvalidFileIsAUsageError(t *testing.T) {
 
 // A script that is too short fails the run, and the error says what was missing.
 func TestModelScript_TooShortFailsTheRun(t *testing.T) {
-	p := newProgram(t, nobody(t))
+	p := newProgram(t, unusedEndpoint(t))
 	path := p.cli.WriteFile(t, "model.yaml", "version: 1\nturns: []\n")
 	got := p.run("run", "--model-script", path, "How is it?")
 	if got.code != exitError || !strings.Contains(got.errors, "all 0 turns of the script are used\n  next: add a turn") {

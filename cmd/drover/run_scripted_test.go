@@ -31,7 +31,7 @@ import (
 	"github.com/drover-agents/drover/tool"
 )
 
-// A scriptedAgent yields what a test says, and keeps what it was asked.
+// A scriptedAgent yields the events of a test, and keeps what it was asked.
 type scriptedAgent struct {
 	events []event.Payload
 	err    error // after the events
@@ -100,7 +100,7 @@ func TestExitCodes_ReportHowARunEnded(t *testing.T) {
 		agent   scriptedAgent
 		options runOptions
 		code    int
-		stderr  []string // what it says, in this order; nil means nothing
+		stderr  []string // its texts, in this order; nil means nothing
 	}{
 		"success": {scriptedAgent{events: []event.Payload{success}}, runOptions{}, 0, nil},
 		"an error": {
@@ -115,13 +115,13 @@ func TestExitCodes_ReportHowARunEnded(t *testing.T) {
 			exitError,
 			[]string{"drover: no\n  next: pay\n"},
 		},
-		"an error that only done tells": {
+		"an error that only done reports": {
 			scriptedAgent{events: []event.Payload{event.Init{}, event.Done{Status: event.DoneError, Result: "out of luck"}}},
 			runOptions{},
 			exitError,
 			[]string{"drover: the run ended with error: out of luck\n  next: drover doctor "},
 		},
-		"an error that nobody explains": {
+		"an error without an explanation": {
 			scriptedAgent{events: []event.Payload{event.Init{}, event.Done{Status: event.DoneError}}},
 			runOptions{},
 			exitError,
@@ -160,7 +160,7 @@ func TestExitCodes_ReportHowARunEnded(t *testing.T) {
 		},
 		"denied, where flags name the capabilities": {
 			scriptedAgent{events: []event.Payload{denied("1", "Bash", "capabilities"), denied("2", "Write", "approver"), denied("3", "WebFetch", "approver"), success}},
-			runOptions{permissions: permissionFlags{said: map[tool.Capability]string{tool.ShellExecute: "deny", tool.FileWrite: "ask"}}},
+			runOptions{permissions: permissionFlags{given: map[tool.Capability]string{tool.ShellExecute: "deny", tool.FileWrite: "ask"}}},
 			exitDenied,
 			[]string{"next: add --allow networkAccess; say --allow fileWrite instead of --ask fileWrite; say --allow shellExecute instead of --deny shellExecute\n"},
 		},
@@ -306,7 +306,7 @@ func TestRun_TimeIsALimit(t *testing.T) {
 			t.Errorf("stderr %q does not name the flag", got.errors)
 		}
 		if !strings.Contains(got.out, `"status":"interrupted"`) || !strings.Contains(got.out, `"reason":"the time is up"`) {
-			t.Errorf("the done event does not tell why: %s", got.out)
+			t.Errorf("the done event does not report why: %s", got.out)
 		}
 	})
 }
@@ -362,7 +362,7 @@ func TestRun_EndsWhenTheOutputIsClosed(t *testing.T) {
 				var stderr bytes.Buffer
 				err := runAgent(t.Context(), o, streams{nil, &lostWriter{}, &stderr})
 				code := exitCode(t.Context(), err, &stderr)
-				if code != exitError || !strings.Contains(stderr.String(), "nobody reads the output any more") {
+				if code != exitError || !strings.Contains(stderr.String(), "no program reads the output any more") {
 					t.Errorf("exit code %d, stderr %q; want 1 and the reason", code, &stderr)
 				}
 			})

@@ -96,7 +96,7 @@ func TestSignals_SecondKills(t *testing.T) {
 			seenAtWork(t, p) // the first one waits
 			at := time.Now()
 			r.signal(os.Interrupt)
-			for range 3 { // somebody hammers on the key; it may be over already
+			for range 3 { // a person hammers on the key; it may be over already
 				time.Sleep(time.Millisecond)
 				_ = r.cmd.Process.Signal(os.Interrupt)
 			}
@@ -136,7 +136,7 @@ func TestSignals_NoProcessOutlivesDrover(t *testing.T) {
 	awaitFile(t, filepath.Join(p.cli.Work, "begun"))
 	seenAtWork(t, p)
 	r.signal(os.Kill)
-	p.grace, p.leaves = 5*time.Second, true // the kernel ends the rest, and nobody waits for it
+	p.grace, p.leaves = 5*time.Second, true // the kernel ends the rest, and no process waits for it
 	if got := r.wait(); got.code != -1 {
 		t.Errorf("got %+v, want the end by a signal", got)
 	}
@@ -166,8 +166,8 @@ func TestSignals_ClosedPipeEndsTheRun(t *testing.T) {
 			if took := time.Since(at); got.code != exitError || took > 15*time.Second {
 				t.Errorf("exit code %d after %v, want 1 soon", got.code, took)
 			}
-			if !strings.Contains(got.errors, "nobody reads the output any more, so the run was stopped") {
-				t.Errorf("stderr %q does not tell why", got.errors)
+			if !strings.Contains(got.errors, "no program reads the output any more, so the run was stopped") {
+				t.Errorf("stderr %q does not report why", got.errors)
 			}
 		})
 	}

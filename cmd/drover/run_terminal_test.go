@@ -17,6 +17,12 @@ import (
 // startOnTerminal runs the command in a real terminal.
 func (p *program) startOnTerminal(t *testing.T, args ...string) *terminaltest.Pane {
 	t.Helper()
+	return p.startOn(t, 100, 40, args...)
+}
+
+// startOn is startOnTerminal in a terminal of a size.
+func (p *program) startOn(t *testing.T, columns, rows int, args ...string) *terminaltest.Pane {
+	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -27,7 +33,7 @@ func (p *program) startOnTerminal(t *testing.T, args ...string) *terminaltest.Pa
 		fmt.Fprintf(&b, " '%s=%s'", name, value)
 	}
 	fmt.Fprintf(&b, " %s '%s')", self, strings.Join(args, "' '"))
-	return terminaltest.Start(t, 100, 40, b.String())
+	return terminaltest.Start(t, columns, rows, b.String())
 }
 
 func bashCall(command string) script.Turn {

@@ -9,18 +9,26 @@ import (
 )
 
 func newSchemaCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:   "schema",
+	project := false
+	cmd := &cobra.Command{
+		Use:   "schema [--project]",
 		Short: "Print the JSON Schema of agent files",
-		Long: `Schema prints the JSON Schema of the files that drover run -f takes, for editors and other programs.
+		Long: `Schema prints the JSON Schema of the files that drover run -f takes, for editors and other programs. With --project
+it is that of the project file, .drover.yaml.
 
 A file names it in its first line: # yaml-language-server: $schema=agent.schema.json`,
 		Example: `  drover schema > agent.schema.json`,
 		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			_, err := cmd.OutOrStdout().Write(agentfile.Schema())
+			text := agentfile.Schema()
+			if project {
+				text = agentfile.ProjectSchema()
+			}
+			_, err := cmd.OutOrStdout().Write(text)
 			return err
 		},
 		DisableFlagsInUseLine: true,
 	}
+	cmd.Flags().BoolVar(&project, "project", false, "print the schema of "+agentfile.ProjectFile)
+	return cmd
 }

@@ -37,7 +37,7 @@ func TestAllowlist_OnlyListedHostsAreReached(t *testing.T) {
 		t.Errorf("allowlist printed (-want +got):\n%s", diff)
 	}
 	if got, _, _ := model.ToolResult("Bash"); !strings.Contains(got, "version 7") {
-		t.Errorf("the command read %q, want what the server on loopback says", got)
+		t.Errorf("the command read %q, want the answer of the server on loopback", got)
 	}
 	if !model.SawText("Answer from the documentation: Which version is it?") {
 		t.Error("the model has not read the question")

@@ -83,7 +83,7 @@ func begin(t *testing.T, log string) *session.Session {
 	return s
 }
 
-// knowledge is what a session says about the analysis.
+// knowledge is what a session has about the analysis.
 type knowledge struct {
 	State  AnalysisState
 	Issues []Issue

@@ -1,41 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command ask puts one question to the CLI and prints the answer. The CLI runs in a cell: it sees the
-// current folder and nothing else of the machine.
+// Command ask puts one question about the current folder to an agent, and prints the answer. The agent reads, and
+// changes nothing.
 package main
 
 import (
 	"context"
 	"fmt"
-	"io"
 	"log"
-	"os"
 
-	"github.com/drover-agents/drover/agent/claudecode/claudecell"
-	"github.com/drover-agents/drover/claude"
-	"github.com/drover-agents/drover/isolation"
+	"github.com/drover-agents/drover"
+	"github.com/drover-agents/drover/advice"
+	"github.com/drover-agents/drover/agent/claudecode"
 )
 
 func main() {
-	if err := run(context.Background(), os.Stdout); err != nil {
-		log.Fatal(err)
-	}
-}
-
-func run(ctx context.Context, out io.Writer) error {
-	opts := &claude.Options{Tools: []string{"Read", "Bash"}}
-	cell, err := claudecell.Open(ctx, nil, opts, isolation.OpenOptions{})
+	answer, err := drover.Ask[string](context.Background(), claudecode.New(nil), "What does this project do?", nil)
 	if err != nil {
-		return err
+		log.Fatal(advice.Text(err))
 	}
-	defer cell.Close()
-	for m, err := range claude.Query(ctx, "What does this project do?", opts) {
-		if err != nil {
-			return err
-		}
-		if text, ok := m.(*claude.AssistantMessage); ok {
-			fmt.Fprintln(out, text.Text())
-		}
-	}
-	return nil
+	fmt.Println(answer.Output)
 }

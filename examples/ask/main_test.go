@@ -3,28 +3,40 @@
 package main
 
 import (
-	"bytes"
-	"strings"
+	"os"
+	"os/exec"
 	"testing"
 
 	"github.com/drover-agents/drover/claude/claudetest"
 	"github.com/drover-agents/drover/claude/script"
 )
 
-// The program takes the CLI and its environment from the process, as a user's would.
+const asProgram = "DROVER_TEST_AS_PROGRAM"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asProgram) != "" {
+		main()
+		return
+	}
+	claudetest.Main(m)
+}
+
+// The program takes the CLI, the key and the address of the model from its environment, which has nothing else.
 func TestAsk_PrintsTheAnswer(t *testing.T) {
 	cli := claudetest.CLI(t)
-	model := claudetest.NewModel(t, script.Text("It sells carts."))
-	for name, value := range cli.Env(model.BaseURL()) {
-		t.Setenv(name, value)
-	}
-	t.Setenv("DROVER_CLAUDE", cli.Path)
-	t.Chdir(cli.Work)
-	var out bytes.Buffer
-	if err := run(t.Context(), &out); err != nil {
+	model := claudetest.NewModel(t, script.Text("It sells carts.")).RequireAllUsed()
+	self, err := os.Executable()
+	if err != nil {
 		t.Fatal(err)
 	}
-	if got, want := strings.TrimSpace(out.String()), "It sells carts."; got != want {
-		t.Errorf("ask printed %q, want %q", got, want)
+	cmd := exec.CommandContext(t.Context(), self)
+	cmd.Dir = cli.Work
+	cmd.Env = []string{asProgram + "=1", "DROVER_CLAUDE=" + cli.Path}
+	for name, value := range cli.Env(model.BaseURL()) {
+		cmd.Env = append(cmd.Env, name+"="+value)
+	}
+	out, err := cmd.CombinedOutput()
+	if got, want := string(out), "It sells carts.\n"; err != nil || got != want {
+		t.Errorf("ask printed %q, want %q: %v", got, want, err)
 	}
 }

@@ -98,7 +98,7 @@ func write(t *testing.T, path, text string) {
 	}
 }
 
-// A fakeBedrock has a scripted model answer, and says it as Bedrock does.
+// A fakeBedrock has a scripted model answer, and sends the answer as Bedrock does.
 type fakeBedrock struct {
 	model *claudetest.Model
 	mu    sync.Mutex

@@ -27,15 +27,15 @@ func TestLimits_TokensAndTime(t *testing.T) {
 		time    time.Duration
 		turns   []script.Turn
 		printed string
-		told    string // what the model reads of its last call
+		result  string // what the model reads of its last call
 	}{
 		{
 			name: "enough of both", tokens: 50_000, time: time.Hour, turns: []script.Turn{read, answer},
-			printed: "It is a shop.\nTokens remaining: 47700\n", told: "cart",
+			printed: "It is a shop.\nTokens remaining: 47700\n", result: "cart",
 		},
 		{
 			name: "the rest is for the answer", tokens: 5_000, kept: 3_000, time: time.Hour, turns: []script.Turn{read, read, answer},
-			printed: "It is a shop.\nTokens remaining: 1600\n", told: "The tokens that are left are for the answer.",
+			printed: "It is a shop.\nTokens remaining: 1600\n", result: "The tokens that are left are for the answer.",
 		},
 		{
 			name: "the budget is spent", tokens: 1_050, time: time.Hour, turns: []script.Turn{read, script.Hang().Always()},
@@ -63,8 +63,8 @@ func TestLimits_TokensAndTime(t *testing.T) {
 			if diff := cmp.Diff(c.printed, out.String()); diff != "" && (strings.HasSuffix(c.printed, "\n") || !strings.HasPrefix(out.String(), c.printed)) {
 				t.Errorf("limits printed (-want +got):\n%s", diff)
 			}
-			if got, _, _ := model.ToolResult("Read"); !strings.Contains(got, c.told) {
-				t.Errorf("the model read %q of its last call, want %q", got, c.told)
+			if got, _, _ := model.ToolResult("Read"); !strings.Contains(got, c.result) {
+				t.Errorf("the model read %q of its last call, want %q", got, c.result)
 			}
 		})
 	}

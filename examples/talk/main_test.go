@@ -24,9 +24,9 @@ func TestTalk_AsideAndInterruptLeaveTheConversation(t *testing.T) {
 		script.Func(func(*script.Request) script.Turn { keys <- os.Interrupt; return script.Hang() }),
 		script.Text("You are welcome."),
 	).RequireAllUsed()
-	said := strings.NewReader("What is it for?\naside: Is it written well?\nThink about it for a year.\nThank you.\n")
+	input := strings.NewReader("What is it for?\naside: Is it written well?\nThink about it for a year.\nThank you.\n")
 	var out strings.Builder
-	if err := run(t.Context(), said, &out, claudetest.CLI(t).Options(model), keys); err != nil {
+	if err := run(t.Context(), input, &out, claudetest.CLI(t).Options(model), keys); err != nil {
 		t.Fatal(err)
 	}
 	want := "Hello.\nIt sells carts.\nBetween us: badly.\n(interrupted)\nYou are welcome.\n"
@@ -35,6 +35,6 @@ func TestTalk_AsideAndInterruptLeaveTheConversation(t *testing.T) {
 	}
 	last := model.LastRequest()
 	if !last.SawText("What is it for?") || last.SawText("Is it written well?") {
-		t.Error("the conversation has forgotten what was said, or remembers what was said aside")
+		t.Error("the conversation has forgotten a message, or remembers the aside")
 	}
 }

@@ -19,7 +19,7 @@ import (
 
 func TestUpstream_SignsRequests(t *testing.T) {
 	decoys(t)
-	fake := newFakeBedrock(t, sayOK)
+	fake := newFakeBedrock(t, answerOK)
 	u := open(t, bedrock.Options{Lookup: planted().lookup, BaseURL: fake.URL})
 	for _, tc := range []struct{ method, target, body string }{
 		{http.MethodPost, "/model/us.anthropic.claude-opus-4-6-v1/invoke", `{}`},
@@ -52,7 +52,7 @@ func TestUpstream_SignsRequests(t *testing.T) {
 // The check must be able to fail.
 func TestFakeBedrock_RefusesAWrongSignature(t *testing.T) {
 	decoys(t)
-	fake := newFakeBedrock(t, sayOK)
+	fake := newFakeBedrock(t, answerOK)
 	for _, tc := range []struct{ name, variable, value, want string }{
 		{"another region", "AWS_REGION", "us-east-1", "region us-east-1"},
 		{"another secret", "AWS_SECRET_ACCESS_KEY", "wrong", "the signature is not that of " + plantedID},
@@ -72,7 +72,7 @@ func TestFakeBedrock_RefusesAWrongSignature(t *testing.T) {
 // An agent that reaches the gateway must not get a signature for anything that the credential allows.
 func TestUpstream_SignsOnlyModelCalls(t *testing.T) {
 	decoys(t)
-	fake := newFakeBedrock(t, sayOK)
+	fake := newFakeBedrock(t, answerOK)
 	u := open(t, bedrock.Options{Lookup: planted().lookup, BaseURL: fake.URL})
 	for _, tc := range []struct{ method, target string }{
 		{http.MethodDelete, "/inference-profiles/x"},
@@ -157,10 +157,10 @@ func TestUpstream_DoesNotFollowRedirects(t *testing.T) {
 	}
 }
 
-// Where a company looks into TLS, the AWS tools are told of its certificate by AWS_CA_BUNDLE.
+// Where a company looks into TLS, the AWS tools find its certificate with AWS_CA_BUNDLE.
 func TestUpstream_UsesTheCABundleOfTheEnvironment(t *testing.T) {
 	decoys(t)
-	fake := newFakeBedrock(t, sayOK)
+	fake := newFakeBedrock(t, answerOK)
 	server := httptest.NewTLSServer(fake)
 	defer server.Close()
 	bundle := filepath.Join(t.TempDir(), "bundle.pem")
@@ -172,13 +172,13 @@ func TestUpstream_UsesTheCABundleOfTheEnvironment(t *testing.T) {
 	}
 	u := open(t, bedrock.Options{Lookup: planted().lookup, BaseURL: server.URL})
 	if _, err := u.RoundTrip(httptest.NewRequest(http.MethodGet, "/inference-profiles", nil)); err == nil {
-		t.Error("a certificate that nobody trusts: got no error")
+		t.Error("a certificate that is not trusted: got no error")
 	}
 }
 
 func TestUpstream_ImportRegistersIt(t *testing.T) {
 	decoys(t)
-	fake := newFakeBedrock(t, sayOK)
+	fake := newFakeBedrock(t, answerOK)
 	up, err := gateway.OpenUpstream(t.Context(), "bedrock", gateway.UpstreamConfig{Region: region, Lookup: planted().lookup, BaseURL: fake.URL})
 	if err != nil {
 		t.Fatal(err)

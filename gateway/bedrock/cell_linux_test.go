@@ -20,7 +20,7 @@ import (
 	"github.com/drover-agents/drover/isolation"
 )
 
-// searcher is a model that runs a command, then says "Done.".
+// searcher is a model that runs a command, then answers "Done.".
 func searcher(command string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodGet {

@@ -50,7 +50,7 @@ func turn(block, deltaType, field, content, stop string) []string {
 		`{"type":"message_delta","delta":{"stop_reason":"`+stop+`"},"usage":{"output_tokens":7}}`, `{"type":"message_stop"}`)
 }
 
-// twoTurns is a model that looks at the environment with Bash, then says where it was.
+// twoTurns is a model that looks at the environment with Bash, then answers where it was.
 func twoTurns(dir string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodGet {

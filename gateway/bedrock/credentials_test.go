@@ -19,7 +19,7 @@ import (
 	"github.com/drover-agents/drover/gateway/bedrock"
 )
 
-// newServer is a server on loopback that stands in for a part of AWS.
+// newServer is a server on loopback that replaces a part of AWS.
 func newServer(t testing.TB, h http.HandlerFunc) string {
 	t.Helper()
 	s := httptest.NewServer(h)
@@ -142,7 +142,7 @@ func TestCredentials_EachSource(t *testing.T) {
 		{name: "bearer before all", env: environment{"AWS_BEARER_TOKEN_BEDROCK": "planted-bearer", "AWS_ACCESS_KEY_ID": "AKIAX", "AWS_SECRET_ACCESS_KEY": "x"}, wantToken: "bearer"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			fake := newFakeBedrock(t, sayOK)
+			fake := newFakeBedrock(t, answerOK)
 			dir := t.TempDir()
 			for name, content := range tc.files {
 				writeFile(t, filepath.Join(dir, name), content)
@@ -205,7 +205,7 @@ func TestCredentials_ProcessEnvironmentIsTheDefault(t *testing.T) {
 	}
 	t.Setenv("AWS_BEARER_TOKEN_BEDROCK", "")
 	t.Setenv("AWS_SESSION_TOKEN", "")
-	fake := newFakeBedrock(t, sayOK)
+	fake := newFakeBedrock(t, answerOK)
 	if status, body := invoke(t, open(t, bedrock.Options{BaseURL: fake.URL})); status != 200 {
 		t.Errorf("got %d %s", status, body)
 	}
@@ -213,7 +213,7 @@ func TestCredentials_ProcessEnvironmentIsTheDefault(t *testing.T) {
 
 func TestCredentials_MissingFailAtOnce(t *testing.T) {
 	decoys(t)
-	nobody := newServer(t, http.NotFound)
+	notFound := newServer(t, http.NotFound)
 	expired := map[string]string{
 		"config":          "[profile dev]\nsso_session = corp\nsso_account_id = 1\nsso_role_name = dev\n[sso-session corp]\nsso_region = us-east-1\nsso_start_url = https://corp.example/start\n",
 		loginFile("corp"): login(time.Now().Add(-time.Hour)),
@@ -227,7 +227,7 @@ func TestCredentials_MissingFailAtOnce(t *testing.T) {
 		want  []string
 	}{
 		{name: "nothing", none: true, want: []string{"AWS_PROFILE", "AWS_ACCESS_KEY_ID", "AWS_BEARER_TOKEN_BEDROCK", "aws sso login"}},
-		{name: "no instance", env: environment{"AWS_EC2_METADATA_DISABLED": "", "AWS_EC2_METADATA_SERVICE_ENDPOINT": nobody}, none: true, want: []string{"no instance profile", "AWS_PROFILE"}},
+		{name: "no instance", env: environment{"AWS_EC2_METADATA_DISABLED": "", "AWS_EC2_METADATA_SERVICE_ENDPOINT": notFound}, none: true, want: []string{"no instance profile", "AWS_PROFILE"}},
 		{name: "half a key", env: environment{"AWS_ACCESS_KEY_ID": plantedID}, none: true, want: []string{"only one is set", "set both or none"}},
 		{name: "unknown AWS_PROFILE", env: environment{"AWS_PROFILE": "absent"}, none: true, want: []string{`profile "absent" is not in`, "aws configure --profile absent"}},
 		{name: "unknown profile", opts: bedrock.Options{Profile: "absent"}, none: true, want: []string{`profile "absent" is not in`}},
@@ -280,7 +280,7 @@ func TestCredentials_AreRenewed(t *testing.T) {
 	decoys(t)
 	var asked atomic.Int32
 	env := environment{"AWS_REGION": region, "AWS_EC2_METADATA_SERVICE_ENDPOINT": fakeInstance(t, -time.Second, &asked)}
-	fake := newFakeBedrock(t, sayOK)
+	fake := newFakeBedrock(t, answerOK)
 	u := open(t, bedrock.Options{Lookup: env.lookup, ConfigDir: t.TempDir(), BaseURL: fake.URL})
 	tokens := map[string]bool{}
 	for range 3 {
@@ -295,8 +295,8 @@ func TestCredentials_AreRenewed(t *testing.T) {
 	}
 }
 
-// Keys in a file have no end that could be read; Bedrock says when they are too old, and who keeps
-// them fresh writes new ones into the file.
+// Keys in a file have no end that could be read; Bedrock reports when they are too old, and the program that
+// keeps them fresh writes new ones into the file.
 func TestCredentials_ExpiredKeysAreReadAgain(t *testing.T) {
 	decoys(t)
 	dir := t.TempDir()
@@ -310,13 +310,13 @@ func TestCredentials_ExpiredKeysAreReadAgain(t *testing.T) {
 			http.Error(w, `{"message":"The security token included in the request is expired"}`, http.StatusForbidden)
 			return
 		}
-		sayOK(w, r)
+		answerOK(w, r)
 	}
 	writeFile(t, file, old)
 	env := environment{"AWS_REGION": region, "AWS_EC2_METADATA_DISABLED": "true"}
 	u := open(t, bedrock.Options{Lookup: env.lookup, ConfigDir: dir, BaseURL: fake.URL})
 	if status, body := invoke(t, u); status != http.StatusForbidden || !strings.Contains(body, "expired") || len(fake.requests()) != 2 {
-		t.Errorf("with the same keys: got %d %s after %d requests, want what Bedrock said after a second try", status, body, len(fake.requests()))
+		t.Errorf("with the same keys: got %d %s after %d requests, want the answer of Bedrock to a second try", status, body, len(fake.requests()))
 	}
 	writeFile(t, file, "[default]\n"+plantedKeys)
 	if status, body := invoke(t, u); status != 200 {

@@ -10,7 +10,7 @@ import (
 	"github.com/drover-agents/drover/gateway/bedrock"
 )
 
-// Without credentials a run fails before it starts, and says what to do.
+// Without credentials a run fails before it starts, and the error says what to do.
 func ExampleNew() {
 	environment := map[string]string{"AWS_REGION": "us-east-1", "AWS_EC2_METADATA_DISABLED": "true"}
 	_, err := bedrock.New(context.Background(), bedrock.Options{

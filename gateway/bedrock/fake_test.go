@@ -127,7 +127,7 @@ func (e environment) lookup(name string) (string, bool) {
 	return value, ok
 }
 
-// planted is the environment that has the planted key. Nobody asks for an instance profile.
+// planted is the environment that has the planted key. No test asks for an instance profile.
 func planted() environment {
 	return environment{
 		"AWS_ACCESS_KEY_ID": plantedID, "AWS_SECRET_ACCESS_KEY": plantedSecret, "AWS_REGION": region,
@@ -201,4 +201,4 @@ func do(t testing.TB, u *bedrock.Upstream, req *http.Request) (int, string) {
 	return resp.StatusCode, string(body)
 }
 
-func sayOK(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "ok") }
+func answerOK(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "ok") }

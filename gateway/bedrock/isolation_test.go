@@ -17,7 +17,7 @@ func TestIsolation_AWSConfigPathIsWhereTheFilesAreRead(t *testing.T) {
 	dir, home := t.TempDir(), t.TempDir()
 	writeFile(t, filepath.Join(dir, "mnt", "credentials"), "[default]\n"+plantedKeys)
 	writeFile(t, filepath.Join(home, ".aws", "credentials"), "[default]\naws_access_key_id = AKIAOTHER\naws_secret_access_key = other\n")
-	fake := newFakeBedrock(t, sayOK)
+	fake := newFakeBedrock(t, answerOK)
 	for name, x := range map[string]struct {
 		path string
 		want int

@@ -85,19 +85,25 @@ func (a Answer) write(w http.ResponseWriter, stream bool) {
 		return
 	}
 	w.Header().Set("Content-Type", streamType)
-	send := func(word string, value any) {
-		_, _ = w.Write(event(word, value)) // a reader that has gone needs no answer
+	send := func(events ...[]byte) {
+		_, _ = w.Write(bytes.Join(events, nil)) // a reader that has gone needs no answer
 		_ = http.NewResponseController(w).Flush()
 	}
-	send("spent", spending{a.Model, a.Input, 0})
+	over := event("done", done{"all is said"})
+	send(event("spent", spending{a.Model, a.Input, 0}))
 	for i, word := range a.Words {
-		send("say", said{word})
-		send("spent", spending{a.Model, a.Input, a.Output * int64(i+1) / int64(len(a.Words))})
+		send(event("say", said{word}))
+		spent := event("spent", spending{a.Model, a.Input, a.Output * int64(i+1) / int64(len(a.Words))})
+		if i+1 == len(a.Words) && a.After == nil { // the end comes with what was spent, as in the real APIs
+			send(spent, over)
+			return
+		}
+		send(spent)
 		if a.After != nil {
 			a.After(i + 1)
 		}
 	}
-	send("done", done{"all is said"})
+	send(over)
 }
 
 // A Question is what a client asks.

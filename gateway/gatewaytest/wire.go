@@ -48,6 +48,7 @@ func Wire() *gateway.Wire { return wire }
 
 var wire = &gateway.Wire{
 	Name:        "oracle",
+	Provider:    "delphi",
 	Authorize:   authorize,
 	Route:       route,
 	Hello:       hello,

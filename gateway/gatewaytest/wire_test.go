@@ -37,7 +37,7 @@ func upstream(t *testing.T, answers ...gatewaytest.Answer) gateway.Upstream {
 	return up
 }
 
-// A served run is one on loopback, and what it tells.
+// A served run is one on loopback, and its events.
 type served struct {
 	*gateway.Run
 	url string
@@ -79,7 +79,7 @@ func (s *served) ask(t *testing.T, q gatewaytest.Question) (string, error) {
 	return gatewaytest.Ask(t.Context(), s.url, s.Token(), q)
 }
 
-// calls are the calls that were told of.
+// calls are the calls that were reported.
 func (s *served) calls() (calls []gateway.ModelCall) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -202,7 +202,7 @@ func TestWire_BudgetRefuses(t *testing.T) {
 	}
 }
 
-// The run is over while the model waits to say more: the agent reads that in the API's own form.
+// The run is over while the model waits to send more: the agent reads that in the API's own form.
 func TestWire_LimitEndsAnAnswerInTheMiddle(t *testing.T) {
 	released := make(chan struct{})
 	answer := gatewaytest.Answer{Words: []string{"One, ", "two, ", "three."}, Input: 10, Output: 30, After: func(n int) {

@@ -15,7 +15,7 @@ import (
 func TestProxy_FloodOfRefusalsIsSummarized(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var refused, allowed, missed int
-		teller := newReporter(func(p event.Payload) {
+		reporter := newReporter(func(p event.Payload) {
 			c := p.(Connection)
 			missed += c.Missed
 			switch {
@@ -28,23 +28,23 @@ func TestProxy_FloodOfRefusalsIsSummarized(t *testing.T) {
 		const seconds, rate = 10, 1000
 		for range seconds {
 			for range rate {
-				teller.report(Connection{Verdict: Denied, Host: "h"})
+				reporter.report(Connection{Verdict: Denied, Host: "h"})
 				synctest.Wait()
 			}
-			teller.report(Connection{Verdict: Allowed, Host: "h"})
+			reporter.report(Connection{Verdict: Allowed, Host: "h"})
 			time.Sleep(time.Second)
 		}
-		teller.report(Connection{Verdict: Denied, Host: "h"})
-		teller.report(Connection{Verdict: Failed, Host: "h"})
-		teller.close()
+		reporter.report(Connection{Verdict: Denied, Host: "h"})
+		reporter.report(Connection{Verdict: Failed, Host: "h"})
+		reporter.close()
 		if most := maxFruitless + seconds*fruitlessRate; refused > most || refused < maxFruitless {
-			t.Errorf("%d refusals were told, want %d to %d", refused, maxFruitless, most)
+			t.Errorf("%d refusals were reported, want %d to %d", refused, maxFruitless, most)
 		}
 		if allowed != seconds {
-			t.Errorf("%d allowed attempts were told, want %d", allowed, seconds)
+			t.Errorf("%d allowed attempts were reported, want %d", allowed, seconds)
 		}
 		if want := seconds*rate + 2; refused+missed != want {
-			t.Errorf("%d told and %d missed, want %d together", refused, missed, want)
+			t.Errorf("%d reported and %d missed, want %d together", refused, missed, want)
 		}
 	})
 }

@@ -224,7 +224,7 @@ func whyForbidden(asked target, dialled netip.AddrPort, answer []netip.Addr, wid
 			return ""
 		}
 	}
-	return "which nobody answered"
+	return "an address that no lookup answered"
 }
 
 // net/http asks a proxy for international hosts in ASCII.

@@ -125,7 +125,7 @@ func TestHTTP_RequestsAreRewritten(t *testing.T) {
 }
 
 func TestHTTP_HopByHopHeadersAreRemovedFromResponses(t *testing.T) {
-	w := newWorld(t, Policy{Domains: []string{"example.com"}}, says(t, "HTTP/1.1 200 OK\r\nConnection: X-Hop\r\nX-Hop: 1\r\n"+
+	w := newWorld(t, Policy{Domains: []string{"example.com"}}, answerServer(t, "HTTP/1.1 200 OK\r\nConnection: X-Hop\r\nX-Hop: 1\r\n"+
 		"X-End: 1\r\nProxy-Authenticate: Basic\r\nKeep-Alive: timeout=5\r\nContent-Length: 0\r\n\r\n"), nil)
 	res, err := http.ReadResponse(w.dial().send("GET http://example.com/ HTTP/1.1\r\nHost: x\r\n\r\n").Reader, nil)
 	if err != nil {
@@ -216,7 +216,7 @@ func TestHTTP_HostWithoutHTTPIsABadGateway(t *testing.T) {
 	}
 	for name, text := range tests {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, Policy{Domains: []string{"example.com"}}, says(t, text), nil)
+			w := newWorld(t, Policy{Domains: []string{"example.com"}}, answerServer(t, text), nil)
 			status, body := w.dial().send("GET http://example.com/ HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n").answer("GET")
 			if status != 502 || !strings.Contains(body, "example.com:80 failed: the host gave no answer") {
 				t.Errorf("got %d %q, want 502", status, body)
@@ -229,8 +229,8 @@ func TestHTTP_HostWithoutHTTPIsABadGateway(t *testing.T) {
 	}
 }
 
-// says is a server that reads a request, answers with text, whatever it was, and hangs up.
-func says(t *testing.T, text string) net.Addr {
+// answerServer is a server that reads a request, answers with text, whatever it was, and hangs up.
+func answerServer(t *testing.T, text string) net.Addr {
 	l := listen(t)
 	go func() {
 		for {

@@ -49,7 +49,7 @@ type pipeWorld struct {
 	proxy    *Proxy
 	listener *pipeListener
 	hosts    chan net.Conn
-	told     chan Connection
+	reported chan Connection
 }
 
 // inBubble runs a test with a clock of its own.
@@ -57,10 +57,10 @@ func inBubble(t *testing.T, change func(*Options), test func(t *testing.T, w *pi
 	synctest.Test(t, func(t *testing.T) {
 		w := &pipeWorld{
 			listener: &pipeListener{make(chan net.Conn), make(chan struct{})},
-			hosts:    make(chan net.Conn, 100), told: make(chan Connection, 100),
+			hosts:    make(chan net.Conn, 100), reported: make(chan Connection, 100),
 		}
 		options := &Options{
-			Emit: func(p event.Payload) { w.told <- p.(Connection) },
+			Emit: func(p event.Payload) { w.reported <- p.(Connection) },
 			Resolve: func(context.Context, string) ([]netip.Addr, error) {
 				return []netip.Addr{netip.MustParseAddr("93.184.216.34")}, nil
 			},
@@ -90,7 +90,7 @@ func (w *pipeWorld) dial() net.Conn {
 	return ours
 }
 
-// lasts is how long it takes until the proxy hangs up, and what it said before.
+// lasts is how long it takes until the proxy hangs up, and what it sent before.
 func lasts(c net.Conn) (time.Duration, string) {
 	begun := time.Now()
 	text, _ := io.ReadAll(c)
@@ -169,8 +169,8 @@ func TestLimits_IdleTunnelEnds(t *testing.T) {
 		if took, _ := lasts(c); took != time.Minute {
 			t.Errorf("it lasted %v after the last byte, want a minute", took)
 		}
-		if got, want := (<-w.told).Reason, "nothing went through it for 1m0s"; got != want {
-			t.Errorf("told %q, want %q", got, want)
+		if got, want := (<-w.reported).Reason, "nothing went through it for 1m0s"; got != want {
+			t.Errorf("reported %q, want %q", got, want)
 		}
 	})
 }
@@ -195,7 +195,7 @@ func TestLimits_ClientThatReadsNothingIsDisconnected(t *testing.T) {
 			w.dial().send(request)
 			<-ended
 			if got := w.next(); got.Verdict != Allowed || got.BytesDown == 0 {
-				t.Errorf("told %+v", got)
+				t.Errorf("reported %+v", got)
 			}
 		})
 	}
@@ -209,8 +209,8 @@ func TestLimits_SlowRequestBodyIsDisconnected(t *testing.T) {
 		if took, _ := lasts(c); took > time.Minute {
 			t.Errorf("it lasted %v, want a minute", took)
 		}
-		if got := <-w.told; got.Verdict != Allowed || got.Reason == "" {
-			t.Errorf("told %+v", got)
+		if got := <-w.reported; got.Verdict != Allowed || got.Reason == "" {
+			t.Errorf("reported %+v", got)
 		}
 	})
 }
@@ -237,8 +237,8 @@ func TestLimits_SilentHostTimesOut(t *testing.T) {
 				if !strings.HasPrefix(got, "HTTP/1.1 504 ") || took < 20*time.Second {
 					t.Errorf("got %q after %v, want 504 after 20s", got, took)
 				}
-				if told := <-w.told; told.Verdict != Failed || told.Duration != 20*time.Second {
-					t.Errorf("told %+v", told)
+				if reported := <-w.reported; reported.Verdict != Failed || reported.Duration != 20*time.Second {
+					t.Errorf("reported %+v", reported)
 				}
 			})
 		})
@@ -292,12 +292,12 @@ func TestLimits_ExcessConnectionsGetARefusal(t *testing.T) {
 	w.dial().send("\x05\x01\x00" + socks5Request(1, "example.com", 443)).expect("\x05\x00" + string(socks5Reply(1)))
 	for range 2 {
 		if got := w.next(); got.Verdict != Denied || got.Host != "example.com" || got.Port != 443 {
-			t.Errorf("told %+v", got)
+			t.Errorf("reported %+v", got)
 		}
 	}
 	held[0].Close()
 	w.next()
-	// Those that were refused and are still there take nobody's place.
+	// Those that were refused and are still there take no place.
 	w.dial().send("CONNECT example.com:443 HTTP/1.1\r\n\r\nx").expect(established + "x")
 }
 
@@ -310,8 +310,8 @@ func TestLimits_TooManyRefusalsAreDropped(t *testing.T) {
 		if took, got := lasts(w.dial()); took != 0 || got != "" {
 			t.Errorf("got %q after %v, want nothing at once", got, took)
 		}
-		if got := <-w.told; got.Verdict != Denied || got.Host != "" {
-			t.Errorf("told %+v", got)
+		if got := <-w.reported; got.Verdict != Denied || got.Host != "" {
+			t.Errorf("reported %+v", got)
 		}
 		// Those above the limit cannot stay.
 		time.Sleep(refusingTimeout)

@@ -46,28 +46,28 @@ var names = map[string]string{
 	"none.example":      "",
 }
 
-// A world is a proxy, the listener through which it is used, and what it looked up, dialled and told.
+// A world is a proxy, the listener through which it is used, and what it looked up, dialled and reported.
 type world struct {
 	t     *testing.T
 	proxy *Proxy
 	addr  string
 
-	mu       sync.Mutex
-	looked   []string
-	dialled  []string
-	told     []Connection
-	toldMore chan struct{}
+	mu           sync.Mutex
+	looked       []string
+	dialled      []string
+	reported     []Connection
+	reportedMore chan struct{}
 }
 
 // newWorld serves a proxy whose every connection ends at backend, which may be nil.
 func newWorld(t *testing.T, policy Policy, backend net.Addr, change func(*Options)) *world {
 	t.Helper()
-	w := &world{t: t, toldMore: make(chan struct{}, 1000)}
+	w := &world{t: t, reportedMore: make(chan struct{}, 1000)}
 	options := &Options{Emit: w.emit, Resolve: w.resolve}
 	options.Dial = func(ctx context.Context, network, addr string) (net.Conn, error) {
 		w.note(&w.dialled, addr)
 		if backend == nil {
-			return nil, fmt.Errorf("dial %s: nobody is there", addr)
+			return nil, fmt.Errorf("dial %s: no server is there", addr)
 		}
 		return new(net.Dialer).DialContext(ctx, network, backend.String())
 	}
@@ -117,23 +117,23 @@ func (w *world) note(list *[]string, what string) {
 
 func (w *world) emit(p event.Payload) {
 	w.mu.Lock()
-	w.told = append(w.told, p.(Connection))
+	w.reported = append(w.reported, p.(Connection))
 	w.mu.Unlock()
-	w.toldMore <- struct{}{}
+	w.reportedMore <- struct{}{}
 }
 
 // next waits for the next event and gives it without its duration.
 func (w *world) next() Connection {
 	w.t.Helper()
 	select {
-	case <-w.toldMore:
+	case <-w.reportedMore:
 	case <-time.After(10 * time.Second):
 		w.t.Fatal("no event came")
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	c := w.told[0]
-	w.told = w.told[1:]
+	c := w.reported[0]
+	w.reported = w.reported[1:]
 	c.Duration = 0
 	return c
 }
@@ -144,8 +144,8 @@ func (w *world) quiet() {
 	w.proxy.Close()
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if len(w.told) > 0 {
-		w.t.Errorf("also told: %+v", w.told)
+	if len(w.reported) > 0 {
+		w.t.Errorf("also reported: %+v", w.reported)
 	}
 }
 

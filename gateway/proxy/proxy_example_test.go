@@ -14,12 +14,12 @@ import (
 	"github.com/drover-agents/drover/gateway/proxy"
 )
 
-// A tool that asks for a host that is not listed reads why, and the program is told.
+// A tool that asks for a host that is not listed reads why, and the program is notified.
 func ExampleProxy() {
 	p, err := proxy.New(proxy.Policy{Domains: []string{"example.com", "*.example.org"}, Ports: []int{443}}, &proxy.Options{
 		Emit: func(e event.Payload) {
 			c := e.(proxy.Connection)
-			fmt.Println("told:", c.Protocol, c.Host, c.Port, c.Verdict)
+			fmt.Println("reported:", c.Protocol, c.Host, c.Port, c.Verdict)
 		},
 	})
 	if err != nil {
@@ -48,7 +48,7 @@ func ExampleProxy() {
 	// 403 Forbidden
 	// elsewhere.net:443 is denied: the host is not permitted
 	//   next: use a permitted host, or add "elsewhere.net" to NetworkPolicy.AllowedDomains
-	// told: http elsewhere.net 443 denied
+	// reported: http elsewhere.net 443 denied
 }
 
 // Patterns that cannot be enforced are refused, with what to write instead.

@@ -193,7 +193,7 @@ func TestProxy_NextAddressIsTried(t *testing.T) {
 	}
 }
 
-// proxyClosed ends all connections, so that they are told.
+// proxyClosed ends all connections, so that they are reported.
 func (w *world) proxyClosed() *world {
 	w.proxy.Close()
 	return w
@@ -242,8 +242,8 @@ func TestProxy_TunnelEmitsItsEventAtTheEnd(t *testing.T) {
 	w := newWorld(t, Policy{Domains: []string{"example.com"}}, echo(t), nil)
 	c := w.dial().send("CONNECT example.com:443 HTTP/1.1\r\n\r\nearly").expect(established + "early").send("later").expect("later")
 	w.mu.Lock()
-	if len(w.told) > 0 {
-		t.Errorf("told before its end: %+v", w.told)
+	if len(w.reported) > 0 {
+		t.Errorf("reported before its end: %+v", w.reported)
 	}
 	w.mu.Unlock()
 	c.Conn.(*net.TCPConn).CloseWrite()
@@ -298,11 +298,11 @@ func TestConnection_SurvivesJSON(t *testing.T) {
 
 func TestProxy_SlowEmitDelaysNoRequest(t *testing.T) {
 	release := make(chan struct{})
-	var told []Connection
+	var reported []Connection
 	w := newWorld(t, Policy{}, nil, func(o *Options) {
 		o.Emit = func(p event.Payload) {
 			<-release
-			told = append(told, p.(Connection))
+			reported = append(reported, p.(Connection))
 		}
 	})
 	c := w.dial()
@@ -317,14 +317,14 @@ func TestProxy_SlowEmitDelaysNoRequest(t *testing.T) {
 	w.dial().send("GET http://last.example/ HTTP/1.1\r\nHost: x\r\n\r\n").answer("GET")
 	w.proxy.Close()
 	missed := 0
-	for _, c := range told {
+	for _, c := range reported {
 		missed += c.Missed
 	}
-	if last := told[len(told)-1]; last.Host == "" { // it stands for those before it
-		told = told[:len(told)-1]
+	if last := reported[len(reported)-1]; last.Host == "" { // it represents those before it
+		reported = reported[:len(reported)-1]
 	}
-	if len(told)+missed != attempts+1 || len(told) < maxQueued {
-		t.Errorf("got %d events and %d missed of %d", len(told), missed, attempts+1)
+	if len(reported)+missed != attempts+1 || len(reported) < maxQueued {
+		t.Errorf("got %d events and %d missed of %d", len(reported), missed, attempts+1)
 	}
 }
 
@@ -367,7 +367,7 @@ func TestServe_ReturnsTheErrorOfItsListener(t *testing.T) {
 
 func TestProxy_CloseEndsEverything(t *testing.T) {
 	backend := echo(t)
-	silentHost, reached := listen(t), make(chan struct{}) // it hears, and says nothing
+	silentHost, reached := listen(t), make(chan struct{}) // it accepts, and sends nothing
 	go func() {
 		defer close(reached)
 		if c, err := silentHost.Accept(); err == nil {
@@ -409,13 +409,13 @@ func TestProxy_CloseEndsEverything(t *testing.T) {
 		t.Errorf("left: %v, %d clients", w.proxy.open, w.proxy.clients)
 	}
 	var got []string
-	for _, c := range w.told {
+	for _, c := range w.reported {
 		got = append(got, fmt.Sprintf("%s %d %s", c.Verdict, c.Port, strings.SplitN(c.Reason, ":", 2)[0]))
 	}
 	slices.Sort(got)
 	want := []string{"allowed 443 the proxy was closed", "allowed 80 the proxy was closed", "failed 9 the host could not be reached"}
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("told (-want +got):\n%s", diff)
+		t.Errorf("reported (-want +got):\n%s", diff)
 	}
 }
 

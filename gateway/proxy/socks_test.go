@@ -49,7 +49,7 @@ func TestSOCKS_Refusals(t *testing.T) {
 	const refused4 = "\x00\x5b\x00\x00\x00\x00\x00\x00"
 	tests := []struct {
 		name, sent, want string
-		told             Verdict // empty: nothing is told
+		reported         Verdict // empty: nothing is reported
 	}{
 		{"5 denied", "\x05\x01\x00" + socks5Request(1, "other.example", 443), "\x05\x00" + reply5(2), Denied},
 		{"5 BIND", "\x05\x01\x00" + socks5Request(2, "example.com", 443), "\x05\x00" + reply5(7), Denied},
@@ -78,9 +78,9 @@ func TestSOCKS_Refusals(t *testing.T) {
 				o.Dial = func(context.Context, string, string) (net.Conn, error) { return nil, syscall.ECONNREFUSED }
 			})
 			c := w.dial().send(tt.sent).expect(tt.want)
-			if tt.told != "" {
-				if got := w.next(); got.Verdict != tt.told || got.Reason == "" {
-					t.Errorf("got %+v, want it %s", got, tt.told)
+			if tt.reported != "" {
+				if got := w.next(); got.Verdict != tt.reported || got.Reason == "" {
+					t.Errorf("got %+v, want it %s", got, tt.reported)
 				}
 			}
 			c.Conn.(*net.TCPConn).CloseWrite()

@@ -68,8 +68,8 @@ func (r *toolRun) run(name string, args ...string) (string, error) {
 	return string(out), err
 }
 
-// mustSay runs a tool that has to succeed, and whose output has to contain want.
-func (r *toolRun) mustSay(want, name string, args ...string) {
+// mustPrint runs a tool that has to succeed, and whose output has to contain want.
+func (r *toolRun) mustPrint(want, name string, args ...string) {
 	r.t.Helper()
 	if out, err := r.run(name, args...); err != nil || !strings.Contains(out, want) {
 		r.t.Errorf("%s %s: %v\n%s\nwant %q", name, strings.Join(args, " "), err, out, want)
@@ -92,55 +92,55 @@ func TestProxy_WorksWithRealTools(t *testing.T) {
 		w.Header().Set("Content-Type", "text/plain")
 		w.Write([]byte("page of " + r.Host))
 	})
-	told := func(t *testing.T, r *toolRun, protocol Protocol, verdict Verdict) {
+	checkReported := func(t *testing.T, r *toolRun, protocol Protocol, verdict Verdict) {
 		t.Helper()
 		if got := r.next(); got.Protocol != protocol || got.Verdict != verdict {
-			t.Errorf("told %+v, want %s %s", got, protocol, verdict)
+			t.Errorf("reported %+v, want %s %s", got, protocol, verdict)
 		}
 	}
 	t.Run("curl", func(t *testing.T) {
 		r := newToolRun(t, page)
 		curl := []string{"-sS", "--fail", "--cacert", r.ca, "--max-time", "20"}
-		r.mustSay("page of example.com", "curl", append(curl, "http://example.com/")...)
-		told(t, r, ProtocolHTTP, Allowed)
-		r.mustSay("page of example.com", "curl", append(curl, "https://example.com/")...)
-		told(t, r, ProtocolConnect, Allowed)
-		r.mustSay("page of example.com", "curl", append(curl, "--proxy", "socks5h://"+r.addr, "https://example.com/")...)
-		told(t, r, ProtocolSOCKS5, Allowed)
-		r.mustSay("page of example.com", "curl", append(curl, "--proxy", "socks4a://"+r.addr, "https://example.com/")...)
-		told(t, r, ProtocolSOCKS4, Allowed)
-		r.mustSay("NetworkPolicy.AllowedDomains", "curl", "-sS", "http://other.example/")
-		told(t, r, ProtocolHTTP, Denied)
+		r.mustPrint("page of example.com", "curl", append(curl, "http://example.com/")...)
+		checkReported(t, r, ProtocolHTTP, Allowed)
+		r.mustPrint("page of example.com", "curl", append(curl, "https://example.com/")...)
+		checkReported(t, r, ProtocolConnect, Allowed)
+		r.mustPrint("page of example.com", "curl", append(curl, "--proxy", "socks5h://"+r.addr, "https://example.com/")...)
+		checkReported(t, r, ProtocolSOCKS5, Allowed)
+		r.mustPrint("page of example.com", "curl", append(curl, "--proxy", "socks4a://"+r.addr, "https://example.com/")...)
+		checkReported(t, r, ProtocolSOCKS4, Allowed)
+		r.mustPrint("NetworkPolicy.AllowedDomains", "curl", "-sS", "http://other.example/")
+		checkReported(t, r, ProtocolHTTP, Denied)
 		r.mustFail("curl", append(curl, "https://other.example/")...)
-		told(t, r, ProtocolConnect, Denied)
+		checkReported(t, r, ProtocolConnect, Denied)
 		r.mustFail("curl", append(curl, "--proxy", "socks5h://"+r.addr, "https://other.example/")...)
-		told(t, r, ProtocolSOCKS5, Denied)
+		checkReported(t, r, ProtocolSOCKS5, Denied)
 		r.mustFail("curl", append(curl, "https://example.com:8443/")...)
-		told(t, r, ProtocolConnect, Denied)
+		checkReported(t, r, ProtocolConnect, Denied)
 		r.quiet()
 	})
 	t.Run("wget", func(t *testing.T) {
 		r := newToolRun(t, page)
 		wget := []string{"-nv", "-O", "-", "--tries=1", "--timeout=20", "--ca-certificate", r.ca}
-		r.mustSay("page of example.com", "wget", append(wget, "http://example.com/")...)
-		told(t, r, ProtocolHTTP, Allowed)
-		r.mustSay("page of example.com", "wget", append(wget, "https://example.com/")...)
-		told(t, r, ProtocolConnect, Allowed)
+		r.mustPrint("page of example.com", "wget", append(wget, "http://example.com/")...)
+		checkReported(t, r, ProtocolHTTP, Allowed)
+		r.mustPrint("page of example.com", "wget", append(wget, "https://example.com/")...)
+		checkReported(t, r, ProtocolConnect, Allowed)
 		r.mustFail("wget", append(wget, "https://other.example/")...)
-		told(t, r, ProtocolConnect, Denied)
+		checkReported(t, r, ProtocolConnect, Denied)
 		r.quiet()
 	})
 	t.Run("git", func(t *testing.T) {
 		root := t.TempDir()
 		r := newToolRun(t, http.FileServer(http.Dir(root)))
 		makeRepository(t, r, root)
-		r.mustSay("", "git", "-c", "http.sslCAInfo="+r.ca, "clone", "-q", "https://example.com/repo.git", "copy")
+		r.mustPrint("", "git", "-c", "http.sslCAInfo="+r.ca, "clone", "-q", "https://example.com/repo.git", "copy")
 		if text, err := os.ReadFile(filepath.Join(r.dir, "copy", "file.txt")); err != nil || string(text) != "content\n" {
 			t.Errorf("got %q, %v", text, err)
 		}
-		told(t, r, ProtocolConnect, Allowed)
+		checkReported(t, r, ProtocolConnect, Allowed)
 		r.mustFail("git", "clone", "-q", "https://other.example/repo.git", "second")
-		told(t, r, ProtocolConnect, Denied)
+		checkReported(t, r, ProtocolConnect, Denied)
 		r.proxy.Close()
 	})
 }
@@ -166,6 +166,6 @@ func makeRepository(t *testing.T, r *toolRun, root string) {
 		{"clone", "-q", "--bare", work, bare},
 		{"-C", bare, "update-server-info"},
 	} {
-		r.mustSay("", "git", args...)
+		r.mustPrint("", "git", args...)
 	}
 }

@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// hold locks the file, says so, and keeps it until the process is killed or its input ends.
+// hold locks the file, prints the result, and keeps it until the process is killed or its input ends.
 func hold(path string) {
 	f, err := os.OpenFile(path, os.O_RDWR, 0)
 	if err == nil {
@@ -159,7 +159,7 @@ func TestLock_KilledProcessLosesIt(t *testing.T) {
 	}
 	line, _ := bufio.NewReader(stdout).ReadString('\n')
 	if want := "locked: <nil>\n"; line != want {
-		t.Errorf("the holder says %q, want %q", line, want)
+		t.Errorf("the holder prints %q, want %q", line, want)
 	}
 	checkTry(t, "while it lives", f, false)
 	if err := holder.Process.Kill(); err != nil {

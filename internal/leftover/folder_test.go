@@ -66,7 +66,7 @@ func TestFolder_IsPrivate(t *testing.T) {
 		}
 	}
 	if text, err := os.ReadFile(folder.Path() + ".lock"); err != nil || string(text) != kind.Text {
-		t.Errorf("the marker says %q, %v, want %q", text, err, kind.Text)
+		t.Errorf("the marker has %q, %v, want %q", text, err, kind.Text)
 	}
 }
 
@@ -176,7 +176,7 @@ func TestFolder_LockedFilesAreRemoved(t *testing.T) {
 	}
 }
 
-// Runs as an ordinary user only, whose folder somebody else has made unwritable.
+// Runs as an ordinary user only, whose folder another user has made unwritable.
 func TestFolder_FailedRemovalIsLeftForALaterSweep(t *testing.T) {
 	if os.Geteuid() == 0 || runtime.GOOS == "windows" {
 		t.Skip("nothing is forbidden to this user: run as an ordinary user")

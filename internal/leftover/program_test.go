@@ -17,12 +17,12 @@ import (
 var kind = leftover.Kind{Prefix: "test-folder-", Former: []string{"old-folder-"}, Text: "The folder of this name without .lock is one of a test.\n", Beside: []string{".store"}}
 
 const (
-	// folderVariable makes this test program one that makes a folder in the folder that it names, says
-	// where, and waits until it is killed or its input ends.
+	// folderVariable makes this test program one that makes a folder in the folder that it names, prints
+	// its path, and waits until it is killed or its input ends.
 	folderVariable = "LEFTOVER_TEST_FOLDER"
 	// busyVariable makes it one that makes and removes folders there until it is killed.
 	busyVariable = "LEFTOVER_TEST_BUSY"
-	// sweepVariable makes it one that sweeps there and says what it found.
+	// sweepVariable makes it one that sweeps there and prints what it found.
 	sweepVariable = "LEFTOVER_TEST_SWEEP"
 )
 
@@ -75,7 +75,7 @@ func startProgram(t *testing.T, variable, parent string) *program {
 	t.Helper()
 	folder, kill := testkit.StartProgram(t, variable+"="+parent)
 	if _, err := os.Stat(folder); err != nil {
-		t.Fatalf("the other program says %q: %v", folder, err)
+		t.Fatalf("the other program prints %q: %v", folder, err)
 	}
 	return &program{folder: folder, kill: kill}
 }

@@ -88,7 +88,7 @@ func TestSweep_ProgramKilledAtRandom(t *testing.T) {
 	parent := parentFolder(t)
 	for range testkit.Size(15, 300) {
 		busy := startProgram(t, busyVariable, parent)
-		time.Sleep(rand.N(10 * time.Millisecond)) // a moment that nobody chose
+		time.Sleep(rand.N(10 * time.Millisecond)) // a random moment
 		busy.kill()
 		sweep(t, parent)
 		checkEmpty(t, parent)
@@ -110,9 +110,9 @@ func TestSweep_ForeignFilesStay(t *testing.T) {
 	plant(t, filepath.Join(parent, "test-folder-foreign.store", "file"), "no marker")
 	plant(t, filepath.Join(parent, "test-folder-other", "file"), "another program's marker")
 	plant(t, filepath.Join(parent, "test-folder-other.lock"), "pid 7")
-	plant(t, filepath.Join(parent, "test-folder-longer", "file"), "a marker that says more")
+	plant(t, filepath.Join(parent, "test-folder-longer", "file"), "a marker with more text")
 	plant(t, filepath.Join(parent, "test-folder-longer.lock"), kind.Text+"more")
-	plant(t, filepath.Join(parent, "test-folder-chosen.lock"), "") // empty, beside a folder that somebody named
+	plant(t, filepath.Join(parent, "test-folder-chosen.lock"), "") // empty, beside a folder that a user named
 	plant(t, filepath.Join(parent, "test-folder-chosen", "file"), "mine")
 	plant(t, filepath.Join(parent, "unrelated", "file"), "another name")
 	mark("unrelated.lock")
@@ -206,7 +206,7 @@ func TestSweep_ConcurrentSweepsRemoveOnce(t *testing.T) {
 }
 
 // Many sweep all the time while others make folders: a new marker may be taken for an old one, and
-// nobody notices.
+// no program notices.
 func TestSweep_NewFoldersSurviveManySweeps(t *testing.T) {
 	parent := parentFolder(t)
 	stop := make(chan struct{})

@@ -36,7 +36,7 @@ func TestFolder_MarkerStaysAsLongAsTheFolder(t *testing.T) {
 	cmd.Dir = parent
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: testkit.Nobody, Gid: testkit.Nobody}}
 	if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), folder) || !strings.Contains(string(out), "permission denied") {
-		t.Errorf("the sweep says %q, %v, want the folder and why it is still there", out, err)
+		t.Errorf("the sweep prints %q, %v, want the folder and why it is still there", out, err)
 	}
 	for _, path := range []string{filepath.Join(folder, "of root", "file"), folder + ".lock"} {
 		if _, err := os.Lstat(path); err != nil {

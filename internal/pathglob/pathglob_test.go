@@ -53,7 +53,7 @@ func reaches(m *Matcher, file string) bool {
 	return !m.SkipsEntry(file, false)
 }
 
-// chosen says what the globs mean, in the plainest way.
+// chosen is the meaning of the globs, in the plainest way.
 func chosen(include, exclude []string, file string) bool {
 	means := func(glob, name string, folder bool) bool {
 		body, forFolders := strings.CutSuffix(glob, "/")

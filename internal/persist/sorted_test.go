@@ -59,7 +59,7 @@ func checkSorted(t *rapid.T, s Sorted[number, int], want map[number]int) {
 		t.Errorf("Len() = %d, want %d", got, len(want))
 	}
 	if _, ok := s.Get(1000); ok {
-		t.Error("a key was found that nobody set")
+		t.Error("a key was found that was not set")
 	}
 }
 
@@ -73,7 +73,7 @@ func TestSorted_ShapeDependsOnlyOnKeys(t *testing.T) {
 		t.Error("two ways to the same keys gave two shapes")
 	}
 	if up.Same(down) || !up.Same(up.Delete(7000)) {
-		t.Error("Same must tell versions apart, and deleting what is not there must make none")
+		t.Error("Same must distinguish versions, and deleting what is not there must make none")
 	}
 }
 

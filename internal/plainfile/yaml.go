@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
@@ -105,7 +106,92 @@ func tooManyMarks(text string) int {
 	return 0
 }
 
+// scan returns the tokens of a text. For each tab in a double-quoted text the scanner loses a character behind that text, so
+// another character stands for such tabs meanwhile.
 func scan(text string) token.Tokens {
+	guarded, guard := guardTabs(text)
+	tokens := scanAll(guarded)
+	if guarded == text {
+		return tokens
+	}
+	for _, t := range tokens {
+		t.Value, t.Origin = strings.ReplaceAll(t.Value, guard, "\t"), strings.ReplaceAll(t.Origin, guard, "\t")
+	}
+	return tokens
+}
+
+// guardTabs replaces the tabs that are content of double-quoted texts: not those that only indent or end a line. Spaces in place
+// of all tabs let the scanner find these texts.
+func guardTabs(text string) (guarded, guard string) {
+	guard = unused(text)
+	if guard == "" || !strings.ContainsRune(text, '\t') || !strings.ContainsRune(text, '"') {
+		return text, ""
+	}
+	lines := strings.SplitAfter(text, "\n")
+	starts := make([]int, len(lines))
+	for i, at := 1, 0; i < len(lines); i++ {
+		at += len(lines[i-1])
+		starts[i] = at
+	}
+	var b strings.Builder
+	done := 0
+	for _, t := range scanAll(strings.ReplaceAll(text, "\t", " ")) {
+		if t.Type != token.DoubleQuoteType || t.Position.Line > len(lines) {
+			continue
+		}
+		begin := starts[t.Position.Line-1] + byteOf(lines[t.Position.Line-1], t.Position.Column)
+		if begin < done || begin >= len(text) || text[begin] != '"' {
+			continue // not where the scanner says
+		}
+		end := endOfQuoted(text, begin)
+		b.WriteString(text[done:begin])
+		for i, line := range strings.SplitAfter(text[begin:end], "\n") {
+			inner := strings.TrimRight(line, " \t\r\n")
+			if i > 0 {
+				inner = strings.TrimLeft(inner, " \t")
+			}
+			before, after, _ := strings.Cut(line, inner)
+			b.WriteString(before + strings.ReplaceAll(inner, "\t", guard) + after)
+		}
+		done = end
+	}
+	return b.String() + text[done:], guard
+}
+
+// unused is a character that a text does not have, or "".
+func unused(text string) string {
+	for r := rune(0xE000); r < 0xE100; r++ { // for private use
+		if !strings.ContainsRune(text, r) {
+			return string(r)
+		}
+	}
+	return ""
+}
+
+// byteOf is the index of a column, which counts characters from 1.
+func byteOf(line string, column int) int {
+	for i := range line {
+		if column--; column == 0 {
+			return i
+		}
+	}
+	return len(line)
+}
+
+// endOfQuoted is the index behind the quoted text that begins at an index.
+func endOfQuoted(text string, begin int) int {
+	for i := begin + 1; i < len(text); i++ {
+		switch text[i] {
+		case '\\':
+			i++
+		case '"':
+			return i + 1
+		}
+	}
+	return len(text)
+}
+
+func scanAll(text string) token.Tokens {
 	var s scanner.Scanner
 	s.Init(text)
 	var all token.Tokens

@@ -35,7 +35,7 @@ func scanAny(s *Scanner) any {
 		}
 		got, _, decoded := s.Decode(nil)
 		if ok != decoded || (ok && want != string(got)) || twice.pos != s.pos && ok {
-			return fmt.Sprintf("Decode says %q, %v; Text says %q, %v", got, decoded, want, ok)
+			return fmt.Sprintf("Decode returns %q, %v; Text returns %q, %v", got, decoded, want, ok)
 		}
 		return string(got)
 	case Number:

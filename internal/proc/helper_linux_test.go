@@ -214,8 +214,8 @@ func (r run) awaitReady(t *testing.T) {
 	buf := make([]byte, 64)
 	n, err := r.Stdout().Read(buf)
 	if got := string(buf[:n]); got != "ready\n" {
-		said, _ := io.ReadAll(r.Stderr())
-		t.Fatalf("first output: got %q, %v, want ready; stderr %q", got, err, said)
+		stderr, _ := io.ReadAll(r.Stderr())
+		t.Fatalf("first output: got %q, %v, want ready; stderr %q", got, err, stderr)
 	}
 }
 

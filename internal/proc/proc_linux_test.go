@@ -368,7 +368,7 @@ func TestStart_PassesFilesAndKnowsThePID(t *testing.T) {
 	p.Wait()
 	drain(p)
 	if got, want := string(out), fmt.Sprintf("%d\nfor you", p.PID()); got != want {
-		t.Errorf("the program said %q, want %q", got, want)
+		t.Errorf("the program printed %q, want %q", got, want)
 	}
 	spec.NoPIDNamespace = false
 	if _, err := Start(t.Context(), spec); err == nil || !strings.Contains(advice.Text(err), "\n  next: ") {

@@ -108,8 +108,8 @@ func TestStart_AsAnotherUser(t *testing.T) {
 	})
 }
 
-// What Prepare does to its thread stays there: it is not the first one of the process, which stands
-// for the whole of it, and it is not used again.
+// What Prepare does to its thread stays there: it is not the first one of the process, which represents
+// the whole process, and it is not used again.
 func TestPrepare_HasAThreadOfItsOwn(t *testing.T) {
 	if os.Geteuid() != 0 || !NamespaceAvailable(t.Context(), "") {
 		t.Skip("a mount namespace needs root and bubblewrap: run as root, install bubblewrap")
@@ -162,7 +162,7 @@ func TestPrepare_FailureStartsNothing(t *testing.T) {
 			Path: "/does/not/matter", Dir: "/", Prepare: func() error { return syscall.EUCLEAN },
 		})
 		if !errors.Is(err, syscall.EUCLEAN) {
-			t.Fatalf("got %v, want what Prepare said", err)
+			t.Fatalf("got %v, want the error of Prepare", err)
 		}
 	}
 	if after := openFiles(t); after > before+5 {

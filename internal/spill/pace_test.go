@@ -80,7 +80,7 @@ func TestPush_HurryNeverWaits(t *testing.T) {
 		hurried.Hurry()
 		for _, q := range []*Queue{unpaced, hurried} {
 			if got := pushAll(t, q, 200, 64<<10); got != 0 {
-				t.Errorf("pushing 12 MB to nobody took %v, want no wait", got)
+				t.Errorf("pushing 12 MB without a reader took %v, want no wait", got)
 			}
 			q.Discard()
 		}

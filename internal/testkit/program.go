@@ -29,12 +29,12 @@ func StartProgram(t testing.TB, env ...string) (line string, kill func()) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	said, _ := bufio.NewReader(stdout).ReadString('\n') // who says nothing is noticed by the caller
+	printed, _ := bufio.NewReader(stdout).ReadString('\n') // the caller notices an empty line
 	kill = sync.OnceFunc(func() {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
 		_ = stdin.Close()
 	})
 	t.Cleanup(kill)
-	return strings.TrimSpace(said), kill
+	return strings.TrimSpace(printed), kill
 }

@@ -53,7 +53,7 @@ type findParams struct {
 // named makes a tool that finds things, under any name.
 func named(name string, opts ...tool.Option) *tool.Tool {
 	return tool.Must(name, "Finds things.", func(_ context.Context, p findParams) (tool.Result, error) {
-		return tool.Say("found " + p.Query), nil
+		return tool.Text("found " + p.Query), nil
 	}, opts...)
 }
 
@@ -103,7 +103,7 @@ type saveParams struct {
 }
 
 func overridable() []*prompt.Section {
-	save := tool.Must("save", "Saves.", func(_ context.Context, p saveParams) (tool.Result, error) { return tool.Say("saved " + p.Text), nil })
+	save := tool.Must("save", "Saves.", func(_ context.Context, p saveParams) (tool.Result, error) { return tool.Text("saved " + p.Text), nil })
 	find := named("find", tool.WithExamples(
 		tool.Example{Description: "first", Input: json.RawMessage(`{"query":"a"}`)},
 		tool.Example{Description: "second", Input: json.RawMessage(`{"query":"b"}`)},

@@ -55,7 +55,7 @@ func TestFile_OverridesOfAllPartsReachTheModel(t *testing.T) {
 		}
 	}
 	look, _ := request.Tool("mcp__desk__look")
-	told := user + look.Description + string(look.InputSchema)
+	received := user + look.Description + string(look.InputSchema)
 	for _, want := range []string{"Overridden look.", `{"query":"overridden"}`, `{"query":"appended"}`} {
 		if !strings.Contains(look.Description, want) {
 			t.Errorf("the description of the tool has no %q:\n%s", want, look.Description)
@@ -66,8 +66,8 @@ func TestFile_OverridesOfAllPartsReachTheModel(t *testing.T) {
 			t.Errorf("the parameters of the tool have no %s:\n%s", want, look.InputSchema)
 		}
 	}
-	if strings.Contains(strings.ToLower(told), "plain") {
-		t.Errorf("the model is told something that was overridden:\n%s", told)
+	if strings.Contains(strings.ToLower(received), "plain") {
+		t.Errorf("the model receives something that was overridden:\n%s", received)
 	}
 	if text, failed, _ := model.Requests()[1].ToolResult("mcp__desk__look"); text != "looked for it" || failed {
 		t.Errorf("the tool answered %q (failed: %t), want it to work as before", text, failed)

@@ -41,14 +41,14 @@ func writerTemplate(t testing.TB) *prompt.Prompt[prompt.Text] {
 	return mustBind(t, sections)
 }
 
-// bigText is a text of many lines that are all the same, so that half a text can be told.
+// bigText is a text of many lines that are all the same, so that half a text can be recognized.
 func bigText(version int) string {
 	return strings.TrimSuffix(strings.Repeat(fmt.Sprintf("version %d\n", version), 3000), "\n")
 }
 
 // TestWriter_Process does nothing but in a process that another test has started: with a prefix it
 // sets the text of each of its sections, else it sets one big text again and again until it is killed.
-// It says each number when it is done.
+// It prints each number when it is done.
 func TestWriter_Process(t *testing.T) {
 	dir := os.Getenv(writerFolder)
 	if dir == "" {
@@ -157,18 +157,18 @@ func killWriter(t *testing.T, dir string, first int) (confirmed int) {
 	cmd := writerProcess(t, writerFolder+"="+dir, writerFirst+"="+strconv.Itoa(first))
 	out, err := cmd.StdoutPipe()
 	must(t, err, cmd.Start())
-	said := bufio.NewReader(out)
+	stdout := bufio.NewReader(out)
 	for line := range 1 + rand.IntN(4) {
-		text, err := said.ReadString('\n')
+		text, err := stdout.ReadString('\n')
 		must(t, err)
 		if confirmed, err = strconv.Atoi(strings.TrimSpace(text)); err != nil {
-			rest, _ := io.ReadAll(said)
+			rest, _ := io.ReadAll(stdout)
 			t.Fatalf("line %d: %s%s", line, text, rest)
 		}
 	}
 	time.Sleep(time.Duration(rand.IntN(3000)) * time.Microsecond) // so that each kill finds another moment
 	must(t, cmd.Process.Kill())
-	rest, _ := io.ReadAll(said)
+	rest, _ := io.ReadAll(stdout)
 	for text := range strings.Lines(string(rest)) {
 		if version, err := strconv.Atoi(strings.TrimSpace(text)); err == nil && strings.HasSuffix(text, "\n") {
 			confirmed = version

@@ -47,10 +47,10 @@ func drawWritten(t *rapid.T) written {
 
 func (w written) section(i int) *prompt.Section {
 	key := fmt.Sprintf("s%d", i)
-	fn := func(context.Context, struct{}) (tool.Result, error) { return tool.Say("done"), nil }
+	fn := func(context.Context, struct{}) (tool.Result, error) { return tool.Text("done"), nil }
 	t := tool.Must(fmt.Sprintf("t%d", i), w.description, fn)
 	if w.toolInput == "q" {
-		t = tool.Must(t.Name, w.description, func(context.Context, findParams) (tool.Result, error) { return tool.Say("done"), nil })
+		t = tool.Must(t.Name, w.description, func(context.Context, findParams) (tool.Result, error) { return tool.Text("done"), nil })
 	}
 	return &prompt.Section{
 		Key: key, Title: "Title", Text: w.text, Summary: w.summary, NoOverrides: w.noOverrides,

@@ -14,7 +14,7 @@ import (
 	"github.com/drover-agents/drover/prompt"
 )
 
-// To open a pipe would wait for somebody to write into it.
+// To open a pipe would wait for a writer.
 func TestFile_NamedPipeIsRejected(t *testing.T) {
 	f := mustFile(t, t.TempDir(), mustBind(t, []*prompt.Section{prompt.Markdown("a", "A", "x")}), "")
 	must(t, os.MkdirAll(filepath.Dir(f.Path()), 0o755), syscall.Mkfifo(f.Path(), 0o644))

@@ -87,7 +87,7 @@ func TestBind_RulesAboutSeveralArgumentsApplyToTheWhole(t *testing.T) {
 
 func TestBind_DryRunHasTheArguments(t *testing.T) {
 	dry := tool.WithDryRun(func(_ context.Context, input json.RawMessage) (tool.Result, error) {
-		return tool.Say("would " + string(input)), nil
+		return tool.Text("would " + string(input)), nil
 	})
 	b, err := compose.Bind(fetchTool(dry), map[string]any{"method": "GET"})
 	r := sound(t, b, err).Run(t.Context(), tool.Call{Input: json.RawMessage(`{"url":"x"}`), DryRun: true})

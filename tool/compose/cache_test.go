@@ -52,7 +52,7 @@ func TestCache_AnswersEqualCalls(t *testing.T) {
 		{"the same", []string{`{"a":1}`, `{"a":1}`}, compose.CacheOptions{}, nil, 1},
 		{"the same in another order", []string{`{"a":1,"b":2}`, ` {"b":2, "a":1} `}, compose.CacheOptions{}, nil, 1},
 		{"another", []string{`{"a":1}`, `{"a":2}`}, compose.CacheOptions{}, nil, 2},
-		{"large numbers that a float cannot tell apart", []string{`{"a":9007199254740993}`, `{"a":9007199254740992}`}, compose.CacheOptions{}, nil, 2},
+		{"large numbers that a float cannot distinguish", []string{`{"a":9007199254740993}`, `{"a":9007199254740992}`}, compose.CacheOptions{}, nil, 2},
 		{"before the end of their time", []string{`{}`, `{}`, `{}`}, compose.CacheOptions{TTL: time.Hour}, nil, 1},
 		{"after the end of their time", []string{`{}`, `{}`, `{}`}, compose.CacheOptions{TTL: time.Minute}, nil, 3},
 		{"failures", []string{`{}`, `{}`}, compose.CacheOptions{}, errors.New("oh"), 2},
@@ -188,7 +188,7 @@ func TestCache_RefusesMutatingTools(t *testing.T) {
 
 func TestWrappers_DryRunsAreNeitherCachedNorLimited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		dry := tool.WithDryRun(func(context.Context, json.RawMessage) (tool.Result, error) { return tool.Say("would add"), nil })
+		dry := tool.WithDryRun(func(context.Context, json.RawMessage) (tool.Result, error) { return tool.Text("would add"), nil })
 		made := compose.RateLimited(cached(t, adder("add", 1, dry), compose.CacheOptions{}), compose.RateOptions{})
 		for _, c := range []struct {
 			dry  bool

@@ -14,14 +14,14 @@ import (
 	"github.com/drover-agents/drover/tool"
 )
 
-// derive begins a tool of one part: what is said of the part is said of it too. The time limit stays with the part.
+// derive begins a tool of one part: it has the description, risk and capabilities of the part. The time limit stays with the part.
 func derive(part *tool.Tool) *tool.Tool {
 	t := part.With()
 	t.Timeout, t.Handler, t.DryRun = 0, nil, nil
 	return t
 }
 
-// several begins a tool that is made of several parts: of what is said of them it has the tags.
+// several begins a tool that is made of several parts: it has their tags.
 func several(name, description string, parts []*tool.Tool) *tool.Tool {
 	t := &tool.Tool{Name: name, Description: description}
 	for _, part := range parts {
@@ -63,7 +63,7 @@ func wrap(part *tool.Tool, opts []tool.Option, run partHandler) *tool.Tool {
 	return wrapAs(derive(part), part, opts, run)
 }
 
-// wrapAs makes a tool of one part, from what is said of it before the options.
+// wrapAs makes a tool of one part, from its fields before the options.
 func wrapAs(t, part *tool.Tool, opts []tool.Option, run partHandler) *tool.Tool {
 	handle(t, part.Handler != nil, part.DryRun != nil, run)
 	assemble(t, []*tool.Tool{part}, opts)

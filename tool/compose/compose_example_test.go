@@ -21,7 +21,7 @@ func ExamplePipe() {
 		return Text{strings.TrimSpace(p.Text)}, nil
 	}, tool.ReadOnly)
 	save := tool.Must("save", "Saves a text.", func(_ context.Context, p Text) (tool.Result, error) {
-		return tool.Say(fmt.Sprintf("Saved %q.", p.Text)), nil
+		return tool.Text(fmt.Sprintf("Saved %q.", p.Text)), nil
 	}, tool.Mutates, tool.FileWrite)
 
 	tidy, err := compose.Pipe("save-tidy", "Trims a text and saves it.", []*tool.Tool{trim, save})

@@ -111,14 +111,14 @@ func eachComposer(t *testing.T, test func(t *testing.T, compose func(*tool.Tool,
 	}
 }
 
-// said is what a tree of tools says about risk, computed from its leaves and options alone.
-type said struct {
+// declaredRisk is the risk that a tree of tools declares, computed from its leaves and options alone.
+type declaredRisk struct {
 	risk     tool.Risk
 	needs    tool.Capability
 	readOnly bool
 }
 
-func (s said) want() tool.Risk {
+func (s declaredRisk) want() tool.Risk {
 	r := s.risk &^ tool.ReadOnly
 	if s.readOnly && !r.Has(tool.Mutates) {
 		r |= tool.ReadOnly
@@ -126,8 +126,8 @@ func (s said) want() tool.Risk {
 	return r
 }
 
-func (s said) plus(o said) said {
-	return said{s.risk | o.risk, s.needs | o.needs, s.readOnly && o.readOnly}
+func (s declaredRisk) plus(o declaredRisk) declaredRisk {
+	return declaredRisk{s.risk | o.risk, s.needs | o.needs, s.readOnly && o.readOnly}
 }
 
 // A forest draws trees of tools whose leaves have different names.
@@ -136,7 +136,7 @@ type forest struct {
 	leaves int
 }
 
-// statements are ways to say something about risk, true or not.
+// statements are ways to declare a risk, true or not.
 func (f *forest) statements() []tool.Option {
 	all := []tool.Option{
 		tool.ReadOnly, tool.Mutates, tool.Dangerous, tool.FileWrite, tool.ShellExecute, tool.NetworkAccess,
@@ -149,13 +149,13 @@ func (f *forest) statements() []tool.Option {
 	return rapid.SliceOfN(rapid.SampledFrom(all), 0, 3).Draw(f.T, "statements")
 }
 
-func (f *forest) leaf() (*tool.Tool, said) {
+func (f *forest) leaf() (*tool.Tool, declaredRisk) {
 	f.leaves++
 	t := adder(fmt.Sprintf("leaf-%d", f.leaves), 1, f.statements()...)
-	return t, said{t.Risks(), t.Needs(), t.Risks().Has(tool.ReadOnly)}
+	return t, declaredRisk{t.Risks(), t.Needs(), t.Risks().Has(tool.ReadOnly)}
 }
 
-func (f *forest) tree(depth int) (*tool.Tool, said) {
+func (f *forest) tree(depth int) (*tool.Tool, declaredRisk) {
 	if depth == 0 || rapid.IntRange(0, 4).Draw(f.T, "leaf") == 0 {
 		return f.leaf()
 	}
@@ -163,10 +163,10 @@ func (f *forest) tree(depth int) (*tool.Tool, said) {
 }
 
 // node draws a tool that is made of others.
-func (f *forest) node(depth int) (*tool.Tool, said) {
+func (f *forest) node(depth int) (*tool.Tool, declaredRisk) {
 	opts := f.statements()
 	alone := tool.Must("alone", "Only the options.", func(context.Context, addend) (addend, error) { return addend{}, nil }, opts...)
-	all := said{risk: alone.Risks() &^ tool.ReadOnly, needs: alone.Needs(), readOnly: true}
+	all := declaredRisk{risk: alone.Risks() &^ tool.ReadOnly, needs: alone.Needs(), readOnly: true}
 	n := rapid.IntRange(1, 3).Draw(f.T, "parts")
 	var parts []*tool.Tool
 	for range n {
@@ -216,7 +216,7 @@ func TestCompose_NoOptionLowersARisk(t *testing.T) {
 		"list":     tool.WithMetadata(map[string]any{"capabilities": []string{}}),
 	}
 	parts := map[string]*tool.Tool{
-		"nothing said": adder("part", 1), "mutates": adder("part", 1, tool.Mutates), "mutates by a tag": adder("part", 1, tool.WithTags("mutating")),
+		"nothing declared": adder("part", 1), "mutates": adder("part", 1, tool.Mutates), "mutates by a tag": adder("part", 1, tool.WithTags("mutating")),
 		"dangerous by metadata": adder("part", 1, tool.WithMetadata(map[string]any{"dangerous": true, "capabilities": []string{"shellExecute"}})),
 	}
 	eachComposer(t, func(t *testing.T, compose func(*tool.Tool, ...tool.Option) (*tool.Tool, error)) {
@@ -225,7 +225,7 @@ func TestCompose_NoOptionLowersARisk(t *testing.T) {
 				whole, err := compose(part, claim)
 				whole = sound(t, whole, err)
 				if whole.Risks() != part.Risks() || whole.Needs() != part.Needs() {
-					t.Errorf("%s, said to be read-only by %s: %s, needs %s; want %s, needs %s",
+					t.Errorf("%s, declared read-only by %s: %s, needs %s; want %s, needs %s",
 						name, by, whole.Risks(), whole.Needs(), part.Risks(), part.Needs())
 				}
 			}

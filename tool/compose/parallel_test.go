@@ -41,7 +41,7 @@ func slowTool(name string, d time.Duration, err error) *tool.Tool {
 func TestParallel_ResultIsAnObjectByPartName(t *testing.T) {
 	p := parallel(
 		t, compose.ParallelOptions{}, adder("ten", 10), adder("one", 1), answering("list", tool.OK([]string{"x"})),
-		answering("text", tool.Say("done")), answering("odd", tool.OK(func() {})), answering("picture", tool.Result{Value: true, Images: []tool.Image{{MIMEType: "image/png"}}}),
+		answering("text", tool.Text("done")), answering("odd", tool.OK(func() {})), answering("picture", tool.Result{Value: true, Images: []tool.Image{{MIMEType: "image/png"}}}),
 	)
 	r := runComposed(p, `{"n":5}`)
 	want := `{"list":["x"],"odd":"[unserializable]","one":{"n":6},"picture":true,"ten":{"n":15},"text":"done"}`
@@ -184,7 +184,9 @@ func TestParallel_ModelReadsOnlyMessagesOfHiddenParts(t *testing.T) {
 }
 
 func TestParallel_HasADryRunIfAllPartsHaveOne(t *testing.T) {
-	dry := tool.WithDryRun(func(_ context.Context, input json.RawMessage) (tool.Result, error) { return tool.Say("would add"), nil })
+	dry := tool.WithDryRun(func(_ context.Context, input json.RawMessage) (tool.Result, error) {
+		return tool.Text("would add"), nil
+	})
 	if p := parallel(t, compose.ParallelOptions{}, adder("a", 1, dry), adder("b", 1)); p.DryRun != nil {
 		t.Error("DryRun is set, though a part has none")
 	}

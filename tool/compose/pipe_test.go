@@ -62,7 +62,7 @@ func TestPipe_AcceptsOnlyObjects(t *testing.T) {
 		{"an object that the next does not take", tool.OK(map[string]int{"m": 4}), "Part next: Validation error: it does not take the value of part first: "},
 		{"a list", tool.OK([]int{4}), "Part first: its value is not a JSON object, which part next of p needs"},
 		{"a text", tool.OK(`{"n":4}`), "Part first: its value is not a JSON object"},
-		{"a message alone", tool.Say("4"), "Part first: its value is not a JSON object"},
+		{"a message alone", tool.Text("4"), "Part first: its value is not a JSON object"},
 		{"no JSON at all", tool.OK(func() {}), "Part first: its value is not a JSON object"},
 	}
 	for _, c := range cases {

@@ -71,7 +71,7 @@ func TestQuery_Filters(t *testing.T) {
 		{"any tag", Query{AnyTag: []string{"text", "dangerous"}}, []string{"read-file", "wipe"}},
 		{"no tag", Query{NoTag: []string{"files", "dangerous"}}, []string{"fetch", "declared"}},
 		{"tag wanted and not", Query{Tags: []string{"files"}, NoTag: []string{"files"}}, []string{}},
-		{"tag that nobody has", Query{Tags: []string{"x"}}, []string{}},
+		{"tag that no tool has", Query{Tags: []string{"x"}}, []string{}},
 
 		{"risk", Query{Risk: tool.Mutates}, []string{"write-file", "wipe"}},
 		{"all of the risks", Query{Risk: tool.Mutates | tool.Dangerous}, []string{"wipe"}},

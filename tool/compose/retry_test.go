@@ -54,12 +54,12 @@ func TestRetry_RepeatsTransientFailures(t *testing.T) {
 		{"later than allowed", []error{later}, compose.RetryOptions{MaxDelay: s}, 0, 0, []time.Duration{0}, "busy"},
 		{"later than the call lasts", []error{later}, compose.RetryOptions{}, 0, 4 * s, []time.Duration{0}, "busy"},
 		{"not retryable", []error{errors.New("broken")}, compose.RetryOptions{}, 0, 0, []time.Duration{0}, "Error: broken"},
-		{"denied, whatever is said", []error{denied}, compose.RetryOptions{ShouldRetry: func(tool.Result) bool { return true }}, 0, 0, []time.Duration{0}, "no"},
-		{"as one says", []error{errors.New("broken")}, compose.RetryOptions{ShouldRetry: func(tool.Result) bool { return true }}, 0, 0, []time.Duration{0, 0}, `{"n":1}`},
+		{"denied, whatever ShouldRetry returns", []error{denied}, compose.RetryOptions{ShouldRetry: func(tool.Result) bool { return true }}, 0, 0, []time.Duration{0}, "no"},
+		{"as ShouldRetry returns", []error{errors.New("broken")}, compose.RetryOptions{ShouldRetry: func(tool.Result) bool { return true }}, 0, 0, []time.Duration{0, 0}, `{"n":1}`},
 		{"a timeout", []error{context.DeadlineExceeded}, compose.RetryOptions{}, 0, 0, []time.Duration{0, 0}, `{"n":1}`},
 		{"a timeout of what mutates", []error{context.DeadlineExceeded}, compose.RetryOptions{}, tool.Mutates, 0, []time.Duration{0}, "The tool did not finish in time. Check what the tool did before you call it again."},
 		{"a timeout of what is dangerous", []error{context.DeadlineExceeded}, compose.RetryOptions{}, tool.Dangerous, 0, []time.Duration{0}, "The tool did not finish in time. Check what the tool did before you call it again."},
-		{"what mutates and says that it may", []error{busy}, compose.RetryOptions{}, tool.Mutates, 0, []time.Duration{0, 0}, `{"n":1}`},
+		{"what mutates and is marked as retryable", []error{busy}, compose.RetryOptions{}, tool.Mutates, 0, []time.Duration{0, 0}, `{"n":1}`},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -94,20 +94,20 @@ func TestRetry_StopsWaitingWhenTheCallIsCancelled(t *testing.T) {
 func TestRetry_OnRetryReceivesEachFurtherAttempt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var ran []time.Duration
-		type heard struct {
+		type retry struct {
 			Attempt int
 			Text    string
 			Wait    time.Duration
 		}
-		var got []heard
+		var got []retry
 		retried := compose.Retry(flaky(&ran, []error{busy, busy, busy}), compose.RetryOptions{
 			Delay: time.Second, OnRetry: func(_ context.Context, attempt int, failed tool.Result, wait time.Duration) {
-				got = append(got, heard{attempt, failed.Render(), wait})
+				got = append(got, retry{attempt, failed.Render(), wait})
 			},
 		})
 		retried.Run(t.Context(), tool.Call{Input: json.RawMessage(`{"n":1}`)})
-		if diff := cmp.Diff([]heard{{1, "busy", time.Second}, {2, "busy", time.Second}}, got); diff != "" {
-			t.Errorf("heard (-want +got):\n%s", diff)
+		if diff := cmp.Diff([]retry{{1, "busy", time.Second}, {2, "busy", time.Second}}, got); diff != "" {
+			t.Errorf("retries (-want +got):\n%s", diff)
 		}
 	})
 }

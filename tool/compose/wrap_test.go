@@ -51,7 +51,7 @@ func TestPostprocess_RewritesResults(t *testing.T) {
 			r.Value = map[string]int{"double": 2 * n.N}
 			return r, nil
 		}
-		return tool.Say("repaired: " + r.Render()), nil
+		return tool.Text("repaired: " + r.Render()), nil
 	}
 	cases := []struct {
 		name string
@@ -101,8 +101,8 @@ func TestPostprocess_CannotShowAHiddenValue(t *testing.T) {
 }
 
 func TestPostprocess_SkipsDryRuns(t *testing.T) {
-	dry := tool.WithDryRun(func(context.Context, json.RawMessage) (tool.Result, error) { return tool.Say("would add"), nil })
-	p := compose.Postprocess(adder("add", 1, dry), func(context.Context, tool.Result) (tool.Result, error) { return tool.Say("done"), nil })
+	dry := tool.WithDryRun(func(context.Context, json.RawMessage) (tool.Result, error) { return tool.Text("would add"), nil })
+	p := compose.Postprocess(adder("add", 1, dry), func(context.Context, tool.Result) (tool.Result, error) { return tool.Text("done"), nil })
 	r := p.Run(t.Context(), tool.Call{Input: json.RawMessage(`{"n":1}`), DryRun: true})
 	if got, want := r.Render(), "would add"; got != want {
 		t.Errorf("result = %q, want %q", got, want)

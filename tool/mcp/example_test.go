@@ -31,7 +31,7 @@ func ExampleServe() {
 	}
 }
 
-// The tools of somebody else's server become tools of a registry of ours, with the risk that MCP
+// The tools of a foreign server become tools of a registry of ours, with the risk that MCP
 // assumes of them.
 func ExampleImport() {
 	server := mcp.NewServer(tool.MustRegistry(nil, tool.Must("weather", "Tells the weather.", weather, tool.ReadOnly)), &mcp.ServeOptions{Name: "town"})

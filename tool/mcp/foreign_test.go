@@ -26,7 +26,7 @@ type forecast struct {
 	Warm  bool   `json:"warm"`
 }
 
-// foreignServer is a server as a user of the SDK writes it, who has never heard of us.
+// foreignServer is a server as a user of the SDK writes it, without knowledge of Drover.
 func foreignServer() *sdk.Server {
 	server := sdk.NewServer(&sdk.Implementation{Name: "weather", Version: "v1"}, nil)
 	sdk.AddTool(server, &sdk.Tool{Name: "forecast.get", Description: "how it will be", Annotations: &sdk.ToolAnnotations{ReadOnlyHint: true}},
@@ -89,7 +89,7 @@ func TestImport_ForeignServer(t *testing.T) {
 			}
 			wantIn(t, mixed.Render(), "one\n", "audio/wav, 3 bytes", "a (file:///a)", "two", "file:///c, x/y, 2 bytes")
 			if got := call(t, r, "w-broken", ``); got.Outcome != tool.Failed || got.Render() == "" {
-				t.Errorf("outcome %q, text %q; want a failure that says something", got.Outcome, got.Render())
+				t.Errorf("outcome %q, text %q; want a failure with a text", got.Outcome, got.Render())
 			}
 			if got := call(t, r, "w-wordless", ``); got.Render() != `{"n":1}` || string(got.Structured) != `{"n":1}` {
 				t.Errorf("text %q, structured %s", got.Render(), got.Structured)
@@ -127,7 +127,7 @@ func TestImport_HintsLowerRisksOnlyWithTrust(t *testing.T) {
 		trusted   tool.Risk
 		trustedTo tool.Capability
 	}{
-		{"nothing is said", nil, nil, harm, tool.NetworkAccess, harm, tool.NetworkAccess},
+		{"no annotations", nil, nil, harm, tool.NetworkAccess, harm, tool.NetworkAccess},
 		{"read-only", &sdk.ToolAnnotations{ReadOnlyHint: true}, nil, harm, tool.NetworkAccess, tool.ReadOnly, tool.NetworkAccess},
 		{"read-only in a closed world", &sdk.ToolAnnotations{ReadOnlyHint: true, OpenWorldHint: no}, nil, harm, tool.NetworkAccess, tool.ReadOnly, 0},
 		{"additive", &sdk.ToolAnnotations{DestructiveHint: no, OpenWorldHint: yes}, nil, harm, tool.NetworkAccess, tool.Mutates, tool.NetworkAccess},
@@ -191,7 +191,7 @@ func TestImport_TakenIDIsAnError(t *testing.T) {
 	}
 }
 
-// The SDK's client drops a tool with a wrong annotation and tells nobody but its log.
+// The SDK's client drops a tool with a wrong annotation and reports it only to its log.
 func TestImport_DroppedToolIsReported(t *testing.T) {
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var req struct {
@@ -242,8 +242,8 @@ func TestImport_HeadersGoWithEachRequest(t *testing.T) {
 	}
 }
 
-// A foreign server would otherwise go on with what nobody waits for. Whether it hears of the end in
-// time is a matter of chance if nobody sees to it, so it is tried many times.
+// A foreign server would otherwise go on with a call that has no waiter. Without this the server is notified of
+// the end only by chance, so it is tried many times.
 func TestClose_CancelsCallsOfAForeignServer(t *testing.T) {
 	for range 50 {
 		started, ended := make(chan struct{}), make(chan error, 1)

@@ -40,7 +40,7 @@ func testServer(started chan<- struct{}, ended chan<- error) *sdk.Server {
 	return server
 }
 
-// client stands for the CLI.
+// client acts as the CLI.
 type client struct {
 	t      *testing.T
 	handle func(context.Context, json.RawMessage) (json.RawMessage, error)

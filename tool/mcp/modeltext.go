@@ -12,7 +12,7 @@ const (
 	resultRounded = "The tool ran, but its result has a whole number beyond ±%d, which was rounded in transit, and no text. Report that the server must return the number as a string." + checkEffects
 	serverClosed  = "The MCP server %s is closed. Do not call its tools again."
 	serverLost    = "The connection to the MCP server %s is lost%s. The tool may have run." + checkEffects
-	callRefused   = "The MCP server %s refused the call: %s"
+	callRefused   = "The MCP server %s refused the call: %s\nCorrect the arguments and call it again, or continue without it."
 )
 
 // Contents that are not shown.

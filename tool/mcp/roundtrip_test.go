@@ -35,7 +35,7 @@ func served(t testing.TB, r *tool.Registry) mcp.HTTP {
 	return mcp.HTTP{URL: web.URL}
 }
 
-// imported imports into a registry that tells its events to the test.
+// imported imports into a registry that sends its events to the test.
 func imported(t testing.TB, from mcp.Source, opts *mcp.ImportOptions) (*mcp.Imported, *tool.Registry, chan event.Event) {
 	t.Helper()
 	events := make(chan event.Event, 1000)
@@ -59,27 +59,27 @@ func call(t testing.TB, r *tool.Registry, name, input string) tool.Result {
 	return r.Execute(ctx, tool.Call{ID: event.CallID("toolu_" + name), Name: name, Input: json.RawMessage(input)})
 }
 
-// A told tool is what must be the same on both sides.
-type toldTool struct {
+// A toolView is what must be the same on both sides.
+type toolView struct {
 	Title, Description, Risks, Needs string
 	Input, Output                    any
 }
 
-func tellTools(t *testing.T, tools []*tool.Tool) map[string]toldTool {
+func viewTools(t *testing.T, tools []*tool.Tool) map[string]toolView {
 	t.Helper()
-	out := map[string]toldTool{}
+	out := map[string]toolView{}
 	for _, tl := range tools {
 		if !tl.Served() {
 			continue
 		}
-		told := toldTool{Title: tl.Title, Description: tl.Description, Risks: tl.Risks().String(), Needs: tl.Needs().String()}
+		view := toolView{Title: tl.Title, Description: tl.Description, Risks: tl.Risks().String(), Needs: tl.Needs().String()}
 		if tl.Input != nil {
-			told.Input = value(t, tl.Input.JSON())
+			view.Input = value(t, tl.Input.JSON())
 		}
 		if tl.Output != nil && !tl.HideValue {
-			told.Output = value(t, tl.Output.JSON())
+			view.Output = value(t, tl.Output.JSON())
 		}
-		out[tl.Name] = told
+		out[tl.Name] = view
 	}
 	return out
 }
@@ -94,10 +94,10 @@ func value(t *testing.T, raw json.RawMessage) any {
 }
 
 func TestRoundTrip_ToolsAreEqual(t *testing.T) {
-	want := tellTools(t, newFixture().registry.Tools())
+	want := viewTools(t, newFixture().registry.Tools())
 	eachWay(t, func(t *testing.T, from mcp.Source) {
 		im, _, _ := imported(t, from, nil)
-		if diff := cmp.Diff(want, tellTools(t, im.Tools())); diff != "" {
+		if diff := cmp.Diff(want, viewTools(t, im.Tools())); diff != "" {
 			t.Errorf("(-served +imported)\n%s", diff)
 		}
 		for _, tl := range im.Tools() {
@@ -108,8 +108,8 @@ func TestRoundTrip_ToolsAreEqual(t *testing.T) {
 	})
 }
 
-// A told result is what must be the same on both sides.
-type toldResult struct {
+// A resultView is what must be the same on both sides.
+type resultView struct {
 	Outcome    tool.Outcome
 	Text       string
 	Structured any
@@ -117,17 +117,17 @@ type toldResult struct {
 	Failure    *event.ToolFailure
 }
 
-func tellResult(t *testing.T, r tool.Result) toldResult {
+func viewResult(t *testing.T, r tool.Result) resultView {
 	t.Helper()
-	told := toldResult{Outcome: r.Outcome, Text: r.Render(), Images: r.Images, Failure: r.Event().Failure}
+	view := resultView{Outcome: r.Outcome, Text: r.Render(), Images: r.Images, Failure: r.Event().Failure}
 	if r.Structured != nil {
-		told.Structured = value(t, r.Structured)
+		view.Structured = value(t, r.Structured)
 	}
-	if r.Outcome == tool.NeedsApproval { // the server says it in words too, for clients of others
-		told.Text = strings.TrimPrefix(told.Text, "This call needs approval, and the tool did not run. ")
-		told.Failure = nil
+	if r.Outcome == tool.NeedsApproval { // the server states it in words too, for clients of others
+		view.Text = strings.TrimPrefix(view.Text, "This call needs approval, and the tool did not run. ")
+		view.Failure = nil
 	}
-	return told
+	return view
 }
 
 func TestRoundTrip_CallsAreEqual(t *testing.T) {
@@ -147,7 +147,7 @@ func TestRoundTrip_CallsAreEqual(t *testing.T) {
 		for _, tt := range calls {
 			t.Run(tt.name, func(t *testing.T) {
 				want, got := call(t, local, tt.tool, tt.input), call(t, remote, tt.tool, tt.input)
-				if diff := cmp.Diff(tellResult(t, want), tellResult(t, got)); diff != "" {
+				if diff := cmp.Diff(viewResult(t, want), viewResult(t, got)); diff != "" {
 					t.Errorf("(-local +remote)\n%s", diff)
 				}
 			})
@@ -233,7 +233,7 @@ func TestRoundTrip_ChangesOfTheRegistryAreFollowed(t *testing.T) {
 			}
 		}
 		if got := call(t, remote, "later", `{}`); got.Render() != "new" {
-			t.Errorf("the new tool says %q", got.Render())
+			t.Errorf("the new tool returns %q", got.Render())
 		}
 		if now, _ := remote.Lookup("echo"); now != unchanged {
 			t.Error("a tool that did not change was replaced")

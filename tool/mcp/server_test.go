@@ -51,7 +51,7 @@ func serveWire(ctx context.Context, t *testing.T, r *tool.Registry, opts mcp.Ser
 	return w
 }
 
-// close hears the server out. It may be called again.
+// close reads the rest of the server's output. It may be called again.
 func (w *wire) close() {
 	_ = w.in.Close()
 	for w.lines.Scan() {
@@ -152,7 +152,7 @@ func TestServe_ListHasTheWholeDeclaration(t *testing.T) {
 		t.Error("a tool without a handler is listed")
 	}
 	if got["secret"].(map[string]any)["outputSchema"] != nil {
-		t.Error("a value that nobody is shown is promised")
+		t.Error("a hidden value has an output schema")
 	}
 }
 
@@ -218,7 +218,7 @@ func TestServe_AnnouncesChanges(t *testing.T) {
 		return w.read()
 	}
 	wantIn(t, listed(), `"tools":[]`)
-	say := func(text string) *tool.Tool {
+	echoing := func(text string) *tool.Tool {
 		return tool.Must("t", text, func(context.Context, tool.None) (string, error) { return text, nil })
 	}
 	changes := []struct {
@@ -226,10 +226,10 @@ func TestServe_AnnouncesChanges(t *testing.T) {
 		change func() error
 		want   string
 	}{
-		{"added", func() error { return r.Add(say("one")) }, `"description":"one"`},
-		{"replaced", func() error { return r.Replace(say("two")) }, `"description":"two"`},
+		{"added", func() error { return r.Add(echoing("one")) }, `"description":"one"`},
+		{"replaced", func() error { return r.Replace(echoing("two")) }, `"description":"two"`},
 		{"no longer served", func() error { return r.Replace(tool.Must[tool.None, any]("t", "three", nil)) }, `"tools":[]`},
-		{"served again", func() error { return r.Replace(say("four")) }, `"description":"four"`},
+		{"served again", func() error { return r.Replace(echoing("four")) }, `"description":"four"`},
 		{"removed", func() error { r.Remove("t"); return nil }, `"tools":[]`},
 	}
 	for _, tt := range changes {
@@ -275,7 +275,7 @@ func TestServe_ItsEndCancelsCalls(t *testing.T) {
 			} else {
 				_ = w.in.Close()
 			}
-			for w.lines.Scan() { // what the server still says, until it closes
+			for w.lines.Scan() { // the rest of the output, until the server closes
 			}
 			if err := <-w.ended; err != nil {
 				t.Errorf("the end gave %v", err)

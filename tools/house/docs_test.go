@@ -100,20 +100,20 @@ func TestGoBlocks_Cases(t *testing.T) {
 	}
 }
 
-// A command that a page tells people to type is a target of the Makefile.
+// A make command on a page is a target of the Makefile.
 func TestDocs_MakeCommandsExist(t *testing.T) {
 	targets := makeTargets(read(t, "Makefile"))
-	said := 0
+	found := 0
 	for _, page := range documents(t) {
 		for _, name := range makeCommands(read(t, page)) {
-			said++
+			found++
 			if !slices.Contains(targets, name) {
 				t.Errorf("%s: there is no make %s", page, name)
 			}
 		}
 	}
-	if said < 5 {
-		t.Errorf("only %d make commands found: the rule sees nothing", said)
+	if found < 5 {
+		t.Errorf("only %d make commands found: the rule sees nothing", found)
 	}
 }
 

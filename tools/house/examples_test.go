@@ -40,17 +40,17 @@ func TestExamples_RunInACell(t *testing.T) {
 	}
 }
 
-// Every example is in the README's list, and has a test.
+// Every example is in the list of docs/examples.md, and has a test.
 func TestExamples_AreListedAndTested(t *testing.T) {
 	programs, err := filepath.Glob("../../examples/*/main.go")
 	if err != nil {
 		t.Fatal(err)
 	}
-	readme := read(t, "README.md")
+	list := read(t, "docs/examples.md")
 	for _, path := range programs {
 		name := filepath.Base(filepath.Dir(path))
-		if !strings.Contains(readme, "| [`"+name+"`](examples/"+name+") |") {
-			t.Errorf("README.md does not list examples/%s", name)
+		if !strings.Contains(list, "| [`"+name+"`](../examples/"+name+") |") {
+			t.Errorf("docs/examples.md does not list examples/%s", name)
 		}
 		if _, err := os.Stat(filepath.Join(filepath.Dir(path), "main_test.go")); err != nil {
 			t.Errorf("examples/%s has no test: %v", name, err)

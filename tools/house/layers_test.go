@@ -11,7 +11,7 @@ import (
 )
 
 // layers is the whole drawing: each package of ours, and the packages of ours that it may import.
-// A name that ends in /* stands for everything below it. The most exact name for a package decides.
+// A name that ends in /* means everything below it. The most exact name for a package decides.
 var layers = map[string][]string{
 	"advice":            {}, // every package may import it
 	"schema":            {},
@@ -143,6 +143,32 @@ func TestLayers_CoreImportsNoWireClient(t *testing.T) {
 			if ours && isOfAgent(linked) && linked != "agent/claudecode/catalogue" { // it is data only, for agent files
 				t.Errorf("%s: the core imports %s, itself or through others", goos, linked)
 			}
+		}
+	}
+}
+
+// exporters are modules that export spans and metrics. A program chooses them: no package brings them along.
+var exporters = []string{"go.opentelemetry.io/otel/sdk", "go.opentelemetry.io/otel/exporters", "go.opentelemetry.io/proto", "google.golang.org/grpc", "google.golang.org/protobuf"}
+
+func TestLayers_PackagesLinkNoExporter(t *testing.T) {
+	cmd := exec.Command("go", "list", "-deps")
+	for dir, files := range packages(t) {
+		isProgram := strings.HasPrefix(dir, "cmd/") || strings.HasPrefix(dir, "examples/") || strings.HasPrefix(dir, "tools/") || strings.HasPrefix(dir, "bench")
+		if !isProgram && slices.ContainsFunc(files, func(f parsed) bool { return !f.isTest() }) {
+			cmd.Args = append(cmd.Args, "./"+dir)
+		}
+	}
+	cmd.Dir = root
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("go list: %v\n%s", err, out)
+	}
+	if !strings.Contains(string(out), module+"/telemetry\n") {
+		t.Error("package telemetry is not in the list: the rule sees nothing")
+	}
+	for line := range strings.Lines(string(out)) {
+		if slices.ContainsFunc(exporters, func(m string) bool { return strings.HasPrefix(line, m) }) {
+			t.Errorf("a package links %s", strings.TrimSpace(line))
 		}
 	}
 }

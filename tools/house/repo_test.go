@@ -46,7 +46,7 @@ func walk(t *testing.T) []string {
 		if err != nil {
 			return err
 		}
-		if d.IsDir() && slices.Contains([]string{".git", ".drover", "bin"}, d.Name()) {
+		if d.IsDir() && slices.Contains([]string{".git", ".drover", "bin", "dist"}, d.Name()) {
 			return filepath.SkipDir
 		}
 		if d.Type().IsRegular() {

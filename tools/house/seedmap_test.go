@@ -119,7 +119,7 @@ func checkSeedMap(text string, names names) []string {
 		if problem != "" {
 			problems = append(problems, id+": "+problem)
 		}
-		if state == "not built" || saysEnough(cells) {
+		if state == "not built" || isInformative(cells) {
 			continue
 		}
 		for _, name := range list(cells[2]) {
@@ -139,12 +139,12 @@ func checkSeedMap(text string, names names) []string {
 
 var pointsOn = regexp.MustCompile(`superseded by S00[0-4]-\d{3}`)
 
-// saysEnough reports rows that ask for nothing: they inform, or another row has taken their place.
-func saysEnough(cells []string) bool {
+// isInformative reports rows that ask for nothing: they inform, or another row has taken their place.
+func isInformative(cells []string) bool {
 	return cells[2] == "-" && cells[3] == "-" && (strings.HasPrefix(cells[1], "informative: ") || pointsOn.MatchString(cells[1]))
 }
 
-// seedState is how the words of a row end that is not whole: the state, and what there is to say about it.
+// seedState is how the words of a row end that is not whole: the state, and the text about it.
 var seedState = regexp.MustCompile(`; (in part|not built|refused): *(.*)$`)
 
 // stateOf returns the state of a row, "" for one that is whole, and what is wrong with it. An "in part" row
@@ -164,7 +164,7 @@ func stateOf(cells []string) (state, problem string) {
 	state, about := match[1], match[2]
 	switch _, test, _ := strings.Cut(list(cells[3])[0], "."); {
 	case about == "":
-		return state, fmt.Sprintf("nothing is said after %q", state)
+		return state, fmt.Sprintf("no text follows %q", state)
 	case seedState.MatchString("; " + about):
 		return state, "there are two states"
 	case state == "not built" && (cells[2] != "-" || cells[3] != "-"):
@@ -322,7 +322,7 @@ func TestSeedMap_States(t *testing.T) {
 	cases := map[string]struct{ words, thing, test, state, problem string }{
 		"whole":                 {words: "a mode", thing: "a.B", test: "a.TestB"},
 		"in part":               {words: "a mode; in part: not on Windows", thing: "a.B", test: "a.TestB", state: "in part"},
-		"nothing open":          {words: "a mode; in part:", thing: "a.B", test: "a.TestB", state: "in part", problem: "nothing is said"},
+		"nothing open":          {words: "a mode; in part:", thing: "a.B", test: "a.TestB", state: "in part", problem: "no text follows"},
 		"a state in the middle": {words: "in part a mode", problem: "do not end with"},
 		"capitals":              {words: "Not built", problem: "do not end with"},
 		"not built":             {words: "a mode; not built: the CLI has none", thing: "-", test: "-", state: "not built"},

@@ -31,6 +31,8 @@ var fieldsLikeSettings = map[string]string{
 
 	"guard.Budget": "the type of Settings.Budget", "tool.Options.Budget": "calls and time of a registry's tools",
 	"agentfile.File":                "the keys of the file format, from which File.Options fills Settings",
+	"agentfile.Project":             "the keys of the project file, by which the command narrows Settings",
+	"tool.KnownNames.Servers":       "names of servers",
 	"agent.LedgerOptions":           "an adapter passes on the folder in which calls are made",
 	"gateway.RunOptions":            "an adapter passes on the limits that the gateway enforces",
 	"isolation.OpenOptions":         "an adapter passes on the limits that the gateway enforces",
@@ -48,7 +50,7 @@ var fieldsLikeSettings = map[string]string{
 
 var listedField = regexp.MustCompile(`(?m)^type (\w+), field (\w+) `)
 
-// A setting is declared once. A second struct that takes it would be a second way to say it.
+// A setting is declared once. A second struct that takes it would be a second way to set it.
 func TestSettings_DeclaredOnce(t *testing.T) {
 	fields := map[string][]string{} // by package and type
 	for _, file := range committed(t) {

@@ -15,7 +15,7 @@ var (
 	pageVersion = regexp.MustCompile(`\b2\.1\.[0-9]{3}\b`)
 )
 
-// The CLI's version stands in the code, in the file that npm installs from, and in pages. They agree.
+// The CLI's version is in the code, in the file that npm installs from, and in pages. They agree.
 func TestVersions_OneVersionOfTheCLI(t *testing.T) {
 	find := read(t, "claude/find.go")
 	pinned, oldest := pinnedConst.FindStringSubmatch(find)[1], oldestConst.FindStringSubmatch(find)[1]
@@ -29,7 +29,7 @@ func TestVersions_OneVersionOfTheCLI(t *testing.T) {
 		text := read(t, page)
 		for _, m := range npmVersion.FindAllStringSubmatch(text, -1) {
 			if m[1] != pinned {
-				t.Errorf("%s tells to install %s, pinned is %s", page, m[1], pinned)
+				t.Errorf("%s asks to install %s, pinned is %s", page, m[1], pinned)
 			}
 		}
 	}

@@ -15,7 +15,7 @@ import (
 func makeNull(path string) error { return syscall.Mknod(path, syscall.S_IFCHR|0o666, 1<<8|3) }
 
 // Root may do what others may not; they must find the same file system.
-func TestDirFS_AsAnOrdinaryUser(t *testing.T) {
+func TestDirFS_AsOrdinaryUser(t *testing.T) {
 	testkit.RerunAsUser(t, "/bin/true", "^TestDirFS_(PassesTheSuite|FolderExchanged|PipesAndDevices)")
 }
 

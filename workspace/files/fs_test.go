@@ -188,7 +188,7 @@ func TestOf_OneForEachWorkspace(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := one.ReadDir("."); !errors.Is(err, fs.ErrClosed) {
-		t.Errorf("a file system of a closed workspace says %v", err)
+		t.Errorf("a file system of a closed workspace returns %v", err)
 	}
 }
 

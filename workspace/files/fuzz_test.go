@@ -39,7 +39,7 @@ func FuzzNames(f *testing.F) {
 		for op := range fuzzedCalls {
 			got, want := fuzzedCalls[op](dir, name), fuzzedCalls[op](mem, name)
 			if classOf(got) != classOf(want) {
-				t.Errorf("call %d of %q with a link to %q: a folder says %v, memory %v", op, name, target, got, want)
+				t.Errorf("call %d of %q with a link to %q: a folder returns %v, memory %v", op, name, target, got, want)
 			}
 		}
 		if entries, err := os.ReadDir(base); err != nil || len(entries) != 1 {
@@ -78,7 +78,7 @@ func makeFuzzed(t *testing.T, root, target string) (files.FS, files.FS) {
 	return dir, mem
 }
 
-// classOf is what callers can tell errors apart by.
+// classOf is what callers can distinguish errors by.
 func classOf(err error) string {
 	for _, class := range []error{workspace.ErrSecurity, files.ErrLimit, fs.ErrNotExist, fs.ErrExist, fs.ErrPermission} {
 		if errors.Is(err, class) {

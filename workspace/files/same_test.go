@@ -89,7 +89,7 @@ func TestMemFS_BehavesLikeDirFS(t *testing.T) {
 				}
 			}
 			if got[0] != got[1] {
-				rt.Fatalf("%d %q %q %+v: the folder says %s, memory %s", do, name, to, opts, got[0], got[1])
+				rt.Fatalf("%d %q %q %+v: the folder returns %s, memory %s", do, name, to, opts, got[0], got[1])
 			}
 			after := seen(mem)
 			if diff := cmp.Diff(seen(dir), after); diff != "" {

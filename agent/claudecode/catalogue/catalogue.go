@@ -28,6 +28,9 @@ var (
 	commands  = tool.Fields{Command: "command"}
 	hosts     = tool.Fields{Host: "url"}
 	subagents = tool.Fields{Subagent: "subagent_type"}
+	writes    = tool.Fields{New: "content"}
+	replaces  = tool.Fields{New: "new_string", Old: "old_string", All: "replace_all"}
+	edits     = tool.Fields{New: replaces.New, Old: replaces.Old, All: replaces.All, Edits: "edits"}
 )
 
 const (
@@ -51,9 +54,9 @@ func worktree(input json.RawMessage) (tool.Risk, tool.Capability) {
 // natives is the catalogue. A tool that changes only the conversation (todo list, plan) and what it started is read-only.
 var natives = []tool.Native{
 	// Files. Replace, NotebookEditCell and Create are older names.
-	{Name: "Write", Risk: mutates, Needs: tool.FileWrite, Files: tool.WritesFile, Verb: "write"},
-	{Name: "Edit", Risk: mutates, Needs: tool.FileWrite, Files: tool.WritesFile, Verb: "change"},
-	{Name: "MultiEdit", Risk: mutates, Needs: tool.FileWrite, Files: tool.WritesFile, Verb: "change"},
+	{Name: "Write", Risk: mutates, Needs: tool.FileWrite, Files: tool.WritesFile, Fields: writes, Verb: "write"},
+	{Name: "Edit", Risk: mutates, Needs: tool.FileWrite, Files: tool.WritesFile, Fields: replaces, Verb: "change"},
+	{Name: "MultiEdit", Risk: mutates, Needs: tool.FileWrite, Files: tool.WritesFile, Fields: edits, Verb: "change"},
 	{Name: "NotebookEdit", Risk: mutates, Needs: tool.FileWrite, Files: tool.WritesFile, Verb: "change"},
 	{Name: "Replace", Risk: mutates, Needs: tool.FileWrite, Files: tool.WritesFile},
 	{Name: "NotebookEditCell", Risk: mutates, Needs: tool.FileWrite, Files: tool.WritesFile},

@@ -41,11 +41,14 @@ func TestCatalogue_HasEveryToolOfTheCLI(t *testing.T) {
 				change(opts, vars)
 				cli.SetEnv(opts, model, vars)
 				names := toolsOf(t, opts)
-				for _, told := range model.Requests()[0].Tools {
-					names = append(names, told.Name) // the model may know a tool by another name
+				for _, offered := range model.Requests()[0].Tools {
+					names = append(names, offered.Name) // the model may know a tool by another name
 				}
 				if !slices.Contains(names, "Bash") || len(names) < 20 {
 					t.Fatalf("only %d tools: %v", len(names), names)
+				}
+				for _, offered := range model.Requests()[0].Tools {
+					checkEditFields(t, offered)
 				}
 				for _, name := range names {
 					if _, ok := catalogue.Tools().Native(name); !ok && !strings.HasPrefix(name, "mcp__") {
@@ -53,6 +56,21 @@ func TestCatalogue_HasEveryToolOfTheCLI(t *testing.T) {
 					}
 				}
 			})
+		}
+	}
+}
+
+// checkEditFields checks that the tool of the CLI has the fields of an edit that the catalogue names.
+func checkEditFields(t *testing.T, offered script.Tool) {
+	t.Helper()
+	fields := catalogue.Tools().Fields(offered.Name)
+	var schema struct{ Properties map[string]any }
+	if err := json.Unmarshal(offered.InputSchema, &schema); err != nil && offered.InputSchema != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{fields.New, fields.Old, fields.All, fields.Edits} {
+		if _, ok := schema.Properties[name]; name != "" && !ok {
+			t.Errorf("%s of the CLI has no field %s", offered.Name, name)
 		}
 	}
 }

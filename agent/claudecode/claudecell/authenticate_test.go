@@ -113,7 +113,7 @@ func TestAuthenticate_Finding(t *testing.T) {
 			claudecell.Finding{Mode: claudecell.ModeAPIKey, Source: claudecell.SourceShell, Name: "ANTHROPIC_API_KEY"},
 		},
 		{
-			"invalid settings count as empty, and it is told",
+			"invalid settings count as empty, and it is reported",
 			machine{env: []string{key}, settings: `{"env":`},
 			isolation.Isolation{},
 			claudecell.Finding{Mode: claudecell.ModeAPIKey, Source: claudecell.SourceShell, Name: "ANTHROPIC_API_KEY", Notes: []string{"SETTINGS is not valid JSON, and counts as empty"}},
@@ -171,10 +171,10 @@ func TestAuthenticate_UnusableCredentialsAreRefused(t *testing.T) {
 		name      string
 		machine   machine
 		isolation isolation.Isolation
-		says      []string
+		want      []string
 	}{
 		{"nothing at all", machine{}, isolation.Isolation{}, []string{"ANTHROPIC_API_KEY", "CLAUDE_CODE_USE_BEDROCK=1", "AWS_REGION", "UseStoredLogin"}},
-		{"invalid settings are told", machine{settings: "no"}, isolation.Isolation{}, []string{"not valid JSON"}},
+		{"invalid settings are reported", machine{settings: "no"}, isolation.Isolation{}, []string{"not valid JSON"}},
 		{"Bedrock without a region", machine{env: []string{"CLAUDE_CODE_USE_BEDROCK=1"}}, isolation.Isolation{}, []string{"no region", "AWS_REGION", "ANTHROPIC_API_KEY"}},
 		{"Bedrock without its switch", machine{env: []string{"AWS_REGION=us-east-1"}}, isolation.Isolation{Auth: isolation.Auth{Only: claudecell.ModeBedrock}}, []string{"CLAUDE_CODE_USE_BEDROCK is not 1", "ForAnthropicAPI"}},
 		{"Vertex", machine{env: []string{"CLAUDE_CODE_USE_VERTEX=1", "ANTHROPIC_API_KEY=" + planted}}, isolation.Isolation{}, []string{"CLAUDE_CODE_USE_VERTEX is on (shell)", "Google Vertex AI"}},
@@ -193,7 +193,7 @@ func TestAuthenticate_UnusableCredentialsAreRefused(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			test.isolation.Host = test.machine.host(t)
 			got, err := claudecell.Authenticate(&test.isolation)
-			checkAuthError(t, err, test.says...)
+			checkAuthError(t, err, test.want...)
 			if got != nil {
 				t.Errorf("got %v besides the error", got)
 			}

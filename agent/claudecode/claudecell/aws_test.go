@@ -55,7 +55,7 @@ func TestAWSFiles_OnlyNeededOnesAreCopied(t *testing.T) {
 
 func TestAWSFiles_LinksElsewhereAreRefused(t *testing.T) {
 	outside := filepath.Join(t.TempDir(), "secret")
-	plant(t, outside, "of somebody else")
+	plant(t, outside, "of another user")
 	plant(t, filepath.Join(filepath.Dir(outside), "cache", "x.json"), "{}")
 	tests := []struct {
 		name string

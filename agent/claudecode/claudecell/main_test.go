@@ -41,12 +41,12 @@ func plant(t *testing.T, path, content string) {
 // planted is a secret that must never be printed.
 const planted = "sk-ant-planted-0123456789"
 
-func checkAuthError(t *testing.T, err error, says ...string) {
+func checkAuthError(t *testing.T, err error, want ...string) {
 	t.Helper()
 	if _, ok := errors.AsType[*isolation.AuthError](err); !ok {
 		t.Fatalf("got %v, want an AuthError", err)
 	}
-	for _, text := range append(says, "\n  next: ") {
+	for _, text := range append(want, "\n  next: ") {
 		if !strings.Contains(advice.Text(err), text) {
 			t.Errorf("got %v, want %q in it", err, text)
 		}
@@ -57,7 +57,7 @@ func checkAuthError(t *testing.T, err error, says ...string) {
 }
 
 // checkRefused checks that an error names the field and has the text and the advice; or that there is no error.
-func checkRefused(t *testing.T, err error, field, says string) {
+func checkRefused(t *testing.T, err error, field, text string) {
 	t.Helper()
 	if field == "" {
 		if err != nil {
@@ -69,7 +69,7 @@ func checkRefused(t *testing.T, err error, field, says string) {
 	if !ok {
 		t.Fatalf("got %v, want a RefusedError", err)
 	}
-	if !strings.HasPrefix(refused.Field, field) || !strings.Contains(advice.Text(err), says) || !strings.Contains(advice.Text(err), "\n  next: ") {
-		t.Errorf("got %v, want it to name %s, to say %q and what to do", err, field, says)
+	if !strings.HasPrefix(refused.Field, field) || !strings.Contains(advice.Text(err), text) || !strings.Contains(advice.Text(err), "\n  next: ") {
+		t.Errorf("got %v, want it to name %s, to say %q and what to do", err, field, text)
 	}
 }

@@ -4,6 +4,9 @@ package claudecell
 
 import (
 	"context"
+	"fmt"
+	"net/netip"
+	"net/url"
 
 	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/gateway"
@@ -21,6 +24,23 @@ func OpenUpstream(ctx context.Context, i *isolation.Isolation) (gateway.Upstream
 		return nil, err
 	}
 	return found.upstream(ctx, i)
+}
+
+// scriptedKey is the key in requests to a scripted model. It gives no access.
+const scriptedKey = "sk-ant-script-opens-nothing"
+
+// Scripted returns the upstream for a scripted model on this machine, by the URL of its script.Server. Requests have a made-up
+// key: no credential and no endpoint of the environment is used. An address of another machine is an error.
+func Scripted(address string) (gateway.Upstream, error) {
+	if to, err := url.Parse(address); err != nil || !onLoopback(to.Hostname()) {
+		return nil, advice.Wrap(fmt.Errorf("claudecell: the scripted model %q is not on this machine", address), "give the URL of a script.Server")
+	}
+	return gateway.Endpoint(address, gateway.APIKey(scriptedKey))
+}
+
+func onLoopback(host string) bool {
+	addr, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && addr.IsLoopback()
 }
 
 func (f *Finding) upstream(ctx context.Context, i *isolation.Isolation) (gateway.Upstream, error) {

@@ -109,7 +109,7 @@ func TestMask_Headers(t *testing.T) {
 	}
 }
 
-// What people give servers that need no key is no secret, and stands in ordinary text.
+// What people give servers that need no key is no secret, and is found in ordinary text.
 func TestMask_ShortValuesPass(t *testing.T) {
 	resp := masked(&pieces{[]string{"a test"}, io.EOF}, http.Header{"X-Api-Key": {"test"}})
 	if got, _ := io.ReadAll(resp.Body); string(got) != "a test" {

@@ -60,7 +60,7 @@ func helper(role string) {
 	}
 }
 
-// fork starts up to n children and says how many it got.
+// fork starts up to n children and returns how many it got.
 func fork(n int) int {
 	var pipes []io.Closer
 	defer func() {
@@ -88,7 +88,7 @@ func allocate(bytes int) {
 	fmt.Println("got", len(block))
 }
 
-// A program is a helper that waits to be told.
+// A program is a helper that waits for a line of input.
 type program struct {
 	*exec.Cmd
 	in  io.WriteCloser
@@ -134,7 +134,7 @@ func (p *program) line() string {
 	return strings.TrimSpace(line)
 }
 
-func (p *program) tell() string {
+func (p *program) proceed() string {
 	_, _ = io.WriteString(p.in, "go\n")
 	return p.line()
 }
@@ -171,11 +171,11 @@ func TestGroup_OutOfProcessesAffectsNoOther(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	got, err := strconv.Atoi(first.tell())
+	got, err := strconv.Atoi(first.proceed())
 	if err != nil || got < 3 || got > 25 {
 		t.Errorf("children below a limit of 25 processes and threads: got %d, %v, want 3 to 25", got, err)
 	}
-	if got, want := second.tell(), "60"; got != want {
+	if got, want := second.proceed(), "60"; got != want {
 		t.Errorf("children beside the full group: got %s, want %s", got, want)
 	}
 	if n, ok := narrow.ForksRefused(); !ok || n == 0 {
@@ -192,7 +192,7 @@ func TestGroup_MemoryLimitEndsTheProcess(t *testing.T) {
 	if err := g.Add(p.Process.Pid); err != nil {
 		t.Fatal(err)
 	}
-	if got := p.tell(); got != "" {
+	if got := p.proceed(); got != "" {
 		t.Errorf("64 MiB under a limit of 40: got %q, want an end without words", got)
 	}
 	_ = p.Wait()
@@ -205,7 +205,7 @@ func TestGroup_MemoryLimitEndsTheProcess(t *testing.T) {
 	if peak, ok := g.MemoryPeak(); ok && (peak < 30<<20 || peak > 41<<20) {
 		t.Errorf("peak: got %d, want about the limit of %d", peak, 40<<20)
 	}
-	if got, want := other.tell(), "got 67108864"; got != want {
+	if got, want := other.proceed(), "got 67108864"; got != want {
 		t.Errorf("the same outside of the group: got %q, want %q", got, want)
 	}
 }
@@ -220,7 +220,7 @@ func TestGroup_CountsTheTimeOfEndedProcesses(t *testing.T) {
 	if !ok {
 		t.Skip("neither cpu.stat nor cpuacct is mounted")
 	}
-	p.tell()
+	p.proceed()
 	_ = p.Wait()
 	if after, _ := g.CPUTime(); after <= before {
 		t.Errorf("CPU time: got %s, want more than %s", after, before)
@@ -272,8 +272,8 @@ func TestSweep_RemovesGroupsOfACrashedProgram(t *testing.T) {
 	cmd := ordinary(t, "leave")
 	cmd.SysProcAttr = nil // who may make groups
 	out, err := cmd.CombinedOutput()
-	said, name, _ := strings.Cut(strings.TrimSpace(string(out)), "\n")
-	if err != nil || said != "<nil>" {
+	printed, name, _ := strings.Cut(strings.TrimSpace(string(out)), "\n")
+	if err != nil || printed != "<nil>" {
 		t.Fatalf("%s, %v", out, err)
 	}
 	left := filepath.Join(filepath.Dir(mine.dirs[0].path), name)
@@ -325,7 +325,7 @@ func TestNew_RefusesInvalidNamesAndLimits(t *testing.T) {
 func ExampleNew() {
 	g, err := New("run-7", Limits{Memory: 2 << 30, Processes: 256})
 	if errors.Is(err, ErrUnavailable) {
-		return // say so in the run's events
+		return // report it in the run's events
 	}
 	defer func() { _ = g.Close() }()
 	_ = g.Add(os.Getpid() + 1) // the cell's first process, before it starts others

@@ -148,7 +148,7 @@ func TestGroupV2_Location(t *testing.T) {
 			}, limits, map[string]string{"app/me": set}, "",
 		},
 		{
-			"our own group can be told to", func(t *testing.T, f *fake) {
+			"our own group can be set to hand them on", func(t *testing.T, f *fake) {
 				f.v2(t, "app/me", "cpu memory pids", "pids")
 			}, limits, map[string]string{"app/me": set}, "",
 		},

@@ -272,7 +272,7 @@ func listenOnHost(t *testing.T, network, address string) string {
 	return l.Addr().String()
 }
 
-// What bubblewrap was started with is readable inside, and says nothing of the host.
+// What bubblewrap was started with is readable inside, and shows nothing of the host.
 func TestCell_SeesNothingOfItsLauncher(t *testing.T) {
 	requireCells(t)
 	t.Setenv("JAIL_TEST_SECRET", "secret-of-the-host")

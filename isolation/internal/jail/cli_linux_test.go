@@ -129,7 +129,7 @@ func TestCLI_WorksInACell(t *testing.T) {
 				t.Errorf("answer: got %q, want done", got)
 			}
 			if got, _, _ := model.ToolResult("Bash"); got != "1000\ncell\n2" {
-				t.Errorf("said by the shell: got %q", got)
+				t.Errorf("output of the shell: got %q", got)
 			}
 			checkOwner(t, filepath.Join(cli.Work, "made"), cli.Work)
 		})
@@ -155,6 +155,6 @@ func TestCLI_OwnSandboxWorksInARelaxedCell(t *testing.T) {
 		t.Errorf("answer: got %q, want done", got)
 	}
 	if got, _, _ := model.ToolResult("Bash"); !strings.Contains(got, "made\n") || !strings.Contains(got, "home kept") || !strings.Contains(got, "no endpoint") {
-		t.Errorf("said by the shell: got %q", got)
+		t.Errorf("output of the shell: got %q", got)
 	}
 }

@@ -156,7 +156,7 @@ func testHelper(t *testing.T, path string) {
 	for name, args := range map[string][]string{
 		"no arguments": {}, "no program": {"-r", "4:0"}, "nothing after the dashes": {"--"},
 		"an invalid option": {"-x", "1", "--", "/bin/true"}, "an invalid number": {"-s", "3x", "--", "/bin/true"},
-		"an invalid address": {"-l", "127.0.0.1", "--", "/bin/true"}, "listeners for nobody": {"-l", "127.0.0.1:0", "--", "/bin/true"},
+		"an invalid address": {"-l", "127.0.0.1", "--", "/bin/true"}, "listeners without a receiver": {"-l", "127.0.0.1:0", "--", "/bin/true"},
 		"an invalid descriptor": {"-f", "99", "--", "/bin/true"}, "no such program": {"--", "/none"},
 		"a program without a path": {"--", "true"},
 	} {
@@ -186,7 +186,7 @@ func testHelperLaunch(t *testing.T, path string) {
 	}
 	// The shell itself opens nothing; a star is read through descriptor 3.
 	if diff := cmp.Diff("77\n0\n0 1 2 3\n", out); diff != "" {
-		t.Errorf("the program says (-want +got):\n%s", diff)
+		t.Errorf("the program printed (-want +got):\n%s", diff)
 	}
 	for i, want := range l.Listen {
 		if got := listeners[i].Addr().String(); got != want.String() {
@@ -368,7 +368,7 @@ func TestHelperFile_StaysAsTheFirstProcess(t *testing.T) {
 			if n, _ := out.Read(make([]byte, 16)); n > 0 {
 				_ = w.Close()
 			}
-			_, _ = io.Copy(io.Discard, out) // nobody inside holds it any more
+			_, _ = io.Copy(io.Discard, out) // no process inside holds it any more
 			_ = cmd.Wait()
 			if got := cmd.ProcessState.ExitCode(); got != c.want {
 				t.Errorf("status: got %d, want %d", got, c.want)

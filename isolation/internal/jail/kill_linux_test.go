@@ -168,8 +168,8 @@ func earlyHost() {
 	fmt.Println(err)
 }
 
-// To bubblewrap the death of the host is the same as its permission to go on. The helper sees that nobody
-// is there any more, and the program does not run outside of everybody's control.
+// To bubblewrap the death of the host is the same as its permission to go on. The helper sees that the host
+// is gone, and the program does not run without control.
 func TestStart_ProgramDoesNotBeginWithoutItsHost(t *testing.T) {
 	requireCells(t)
 	marker, work := "marker-"+rand.Text(), t.TempDir()

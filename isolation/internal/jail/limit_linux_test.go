@@ -44,7 +44,7 @@ func init() {
 	roles["exhaust"] = exhaust
 }
 
-// exhaust starts processes until it may not, holds them, and tells how many it got.
+// exhaust starts processes until it may not, holds them, and prints how many it got.
 func exhaust() {
 	n := 0
 	for ; n < 100; n++ {
@@ -199,7 +199,7 @@ func TestCell_UserInsideHasAName(t *testing.T) {
 
 func init() { roles["hoard"] = hoard }
 
-// hoard takes all timers that it can get, and says how many.
+// hoard takes all timers that it can get, and prints how many.
 func hoard() {
 	n := 0
 	for id := int32(0); n < 1<<20; n++ {

@@ -67,8 +67,8 @@ func TestMounts_ShowTheirSources(t *testing.T) {
 	checkOwner(t, filepath.Join(work, "dir", "a"), work)
 }
 
-// A workspace of somebody else keeps its owner, and so does what the cell makes there. Files that a
-// third one owns stay his.
+// A workspace of another user keeps its owner, and so does what the cell makes there. Files that a
+// third user owns keep theirs.
 func TestRootCell_WritesAsTheOwner(t *testing.T) {
 	requireCells(t)
 	if os.Geteuid() != 0 {

@@ -60,11 +60,11 @@ func (g raceGround) spec(writable bool) jail.Spec {
 
 func (g raceGround) inside() string { return "/opt/inner" }
 
-// check reports what came of one start: an error, or what the program said.
-func (g raceGround) check(t *testing.T, said string) {
+// check reports what came of one start: an error, or what the program printed.
+func (g raceGround) check(t *testing.T, printed string) {
 	t.Helper()
-	if strings.Contains(said, "secret") {
-		t.Errorf("a folder of the host was shown: %q", said)
+	if strings.Contains(printed, "secret") {
+		t.Errorf("a folder of the host was shown: %q", printed)
 	}
 	if _, err := os.Stat(filepath.Join(g.host, "inner", "made")); err == nil {
 		t.Error("a folder of the host was written")
@@ -74,16 +74,16 @@ func (g raceGround) check(t *testing.T, said string) {
 // tries is how many starts get beyond the look at their mounts in each test.
 const tries = 15
 
-// race starts cells while an agent exchanges the folder and the link, and returns what their programs said. A
+// race starts cells while an agent exchanges the folder and the link, and returns what their programs printed. A
 // start that finds the link costs nothing and does not count.
-func (g raceGround) race(t *testing.T, spec func(n int) jail.Spec) (said []string) {
+func (g raceGround) race(t *testing.T, spec func(n int) jail.Spec) (printed []string) {
 	t.Helper()
 	agent := roleSpec(t, "exchange", "docs", "link")
 	agent.Dir, agent.Mounts = g.work, append(agent.Mounts, jail.Mount{Source: g.work, Writable: true})
 	startCell(t, agent).awaitLine(t, "ready")
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
-	for n := 0; (n < tries || len(said) == 0) && ctx.Err() == nil; {
+	for n := 0; (n < tries || len(printed) == 0) && ctx.Err() == nil; {
 		cell, err := jail.Start(ctx, spec(n))
 		if errors.Is(err, unix.ELOOP) {
 			continue
@@ -97,21 +97,21 @@ func (g raceGround) race(t *testing.T, spec func(n int) jail.Spec) (said []strin
 		out, _ := io.ReadAll(cell.Stdout())
 		_, _ = io.Copy(io.Discard, cell.Stderr())
 		cell.Wait()
-		said = append(said, string(out))
+		printed = append(printed, string(out))
 	}
-	if len(said) == 0 {
+	if len(printed) == 0 {
 		t.Error("no cell was started, so that nothing was tried")
 	}
-	t.Logf("%d cells were started", len(said))
-	return said
+	t.Logf("%d cells were started", len(printed))
+	return printed
 }
 
 // An agent exchanges a folder for a link while other cells mount what is below it, to read and to write it.
 func TestMounts_ExchangedFolderNeverShowsTheHost(t *testing.T) {
 	requireCells(t)
 	g := newRaceGround(t)
-	for _, said := range g.race(t, func(n int) jail.Spec { return g.spec(n%2 == 0) }) {
-		g.check(t, said)
+	for _, printed := range g.race(t, func(n int) jail.Spec { return g.spec(n%2 == 0) }) {
+		g.check(t, printed)
 	}
 }
 
@@ -122,9 +122,9 @@ func TestMounts_ExchangedMountPointIsNeverAnother(t *testing.T) {
 	inner := filepath.Join(g.work, "docs", "inner")
 	s := shellSpec("cat file; touch made 2>/dev/null && echo made")
 	s.Dir, s.Mounts = inner, []jail.Mount{{Source: g.work, Writable: true}, {Source: inner}}
-	for _, said := range g.race(t, func(int) jail.Spec { return s }) {
-		if said != "harmless" {
-			t.Errorf("got %q, want the folder, read-only", said)
+	for _, printed := range g.race(t, func(int) jail.Spec { return s }) {
+		if printed != "harmless" {
+			t.Errorf("got %q, want the folder, read-only", printed)
 		}
 	}
 }
@@ -164,12 +164,12 @@ func TestMounts_WithoutBindFDADifferenceEndsTheStart(t *testing.T) {
 				t.Fatal(err)
 			}
 			_ = cell.Stdin().Close()
-			said, _ := io.ReadAll(cell.Stdout())
+			printed, _ := io.ReadAll(cell.Stdout())
 			_, _ = io.Copy(io.Discard, cell.Stderr())
 			cell.Wait()
-			g.check(t, string(said))
-			if string(said) != "harmless" { // docs is a link out now, which leads nowhere inside
-				t.Errorf("got %q, want the folder that was checked", said)
+			g.check(t, string(printed))
+			if string(printed) != "harmless" { // docs is a link out now, which leads nowhere inside
+				t.Errorf("got %q, want the folder that was checked", printed)
 			}
 		})
 	}

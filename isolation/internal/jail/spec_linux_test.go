@@ -128,7 +128,7 @@ func TestSwapped_MapOfAWholeMachine(t *testing.T) {
 // Where a cell cannot be had, the answer says why and what to do, and nothing weaker is started.
 func TestSupported_ErrorHasTheNextStep(t *testing.T) {
 	dir := testkit.SharedFolder(t)
-	for name, c := range map[string]struct{ says, reason, fix string }{
+	for name, c := range map[string]struct{ message, reason, fix string }{
 		"user namespaces are forbidden":  {"bwrap: No permissions to create new namespace", "No permissions", "allow user namespaces"},
 		"too old":                        {"bwrap: Unknown option --disable-userns", "Unknown option", "0.8 or newer"},
 		"a container with a masked proc": {"bwrap: Can't mount proc on /newroot/proc: Operation not permitted", "mount proc", "unmasked /proc"},
@@ -136,7 +136,7 @@ func TestSupported_ErrorHasTheNextStep(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			bwrap := filepath.Join(dir, strings.ReplaceAll(name, " ", "-"))
-			script := "#!/bin/sh\necho \"" + c.says + "\" >&2\nexit 1\n"
+			script := "#!/bin/sh\necho \"" + c.message + "\" >&2\nexit 1\n"
 			if err := os.WriteFile(bwrap, []byte(script), 0o755); err != nil {
 				t.Fatal(err)
 			}

@@ -108,7 +108,7 @@ var attempts = map[string]func(arg string, words []string) error{
 	},
 }
 
-// dial connects, and over UDP, where that is not yet anything, says a word.
+// dial connects, and over UDP, where that is not yet anything, sends a word.
 func dial(network, address string, multipath bool) error {
 	var dialer net.Dialer
 	dialer.SetMultipathTCP(multipath)

@@ -129,7 +129,7 @@ func trials(t *testing.T, s stage) (Ruleset, []trial) {
 	}
 }
 
-// free is a TCP port that nobody uses.
+// free is a TCP port that no process uses.
 func free(t *testing.T) string {
 	t.Helper()
 	address := ""
@@ -243,13 +243,13 @@ func TestEnforced_DescribesThisKernel(t *testing.T) {
 			t.Errorf("%q: got %v with version %d, want %v", later[number-1].holds, got, e.ABI, want)
 		}
 	}
-	said := strings.Join(e.Holds, "\n")
+	described := strings.Join(e.Holds, "\n")
 	for _, gap := range e.Open {
-		said += "\n" + gap.What
+		described += "\n" + gap.What
 	}
 	for _, word := range []string{"UDP", "unix sockets with a path", "Multipath TCP", "command lines"} {
-		if !strings.Contains(said, word) {
-			t.Errorf("nothing is said of %s", word)
+		if !strings.Contains(described, word) {
+			t.Errorf("%s is not mentioned", word)
 		}
 	}
 }
@@ -317,7 +317,7 @@ func TestCLI_RunsUnderARulesetAndStaysThere(t *testing.T) {
 	cmd.Dir, cmd.ExtraFiles = cli.Work, []*os.File{ruleset}
 	out, err := cmd.CombinedOutput()
 	if err != nil || strings.TrimSpace(string(out)) != "done" {
-		t.Errorf("the CLI said %q, %v, want done", out, err)
+		t.Errorf("the CLI printed %q, %v, want done", out, err)
 	}
 	result, _, _ := model.ToolResult("Bash")
 	for _, want := range []string{"in\n", "no-read", "no-write", "no-tcp", "Permission denied"} {

@@ -18,7 +18,7 @@ func TestBegin_DoesNotWaitForTheCount(t *testing.T) {
 		}
 	}
 	broken := make(chan Breach, 1)
-	t.Run("a limit that the count breaks is told", func(t *testing.T) {
+	t.Run("a limit that the count breaks is reported", func(t *testing.T) {
 		w, err := Begin(t.Context(), Options{Paths: []string{root}, MaxFiles: 1000, Whole: true, Exceeded: func(b Breach) { broken <- b }})
 		if err != nil {
 			t.Fatal(err)
@@ -48,7 +48,7 @@ func TestBegin_DoesNotWaitForTheCount(t *testing.T) {
 		}
 		w.Close()
 	})
-	t.Run("a full disk and a missing folder are told at once", func(t *testing.T) {
+	t.Run("a full disk and a missing folder are reported at once", func(t *testing.T) {
 		full := Options{Paths: []string{root}, MinFree: 1 << 62, Exceeded: func(Breach) {}}
 		if _, err := Begin(t.Context(), full); !isBreach(err) {
 			t.Errorf("got %v, want a breach", err)
@@ -65,7 +65,7 @@ func TestBegin_DoesNotWaitForTheCount(t *testing.T) {
 		w.Close()
 		<-w.Ready()
 		if len(broken) > 0 {
-			t.Errorf("a count that was broken off told %v", <-broken)
+			t.Errorf("a count that was broken off reported %v", <-broken)
 		}
 	})
 }

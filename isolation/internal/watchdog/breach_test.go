@@ -20,7 +20,7 @@ func TestBreach_ShowsForeignNamesSafely(t *testing.T) {
 			t.Errorf("%s: the message has %d bytes, want less than 1000", what, len(hostile))
 		}
 		if !strings.Contains(plain, "/work/file") || !strings.Contains(hostile, "/work/") || !strings.Contains(hostile, "é/file") {
-			t.Errorf("%s: the path is not told: %q, %q", what, plain, hostile)
+			t.Errorf("%s: the path is missing: %q, %q", what, plain, hostile)
 		}
 	}
 }

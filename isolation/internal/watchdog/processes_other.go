@@ -13,7 +13,7 @@ import (
 
 // UsageOf fails: what a tree of processes uses is known on Linux only.
 func UsageOf(...int) (Usage, error) {
-	return Usage{}, advice.Wrap(fmt.Errorf("what processes use cannot be told on %s", runtime.GOOS),
+	return Usage{}, advice.Wrap(fmt.Errorf("the resources of processes cannot be measured on %s", runtime.GOOS),
 		"run on Linux, or without limits on memory and CPU time")
 }
 

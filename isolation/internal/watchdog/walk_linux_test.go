@@ -22,7 +22,7 @@ import (
 	"github.com/drover-agents/drover/internal/testkit"
 )
 
-// naive counts in the simplest way that is right for a tree that stands still.
+// naive counts in the simplest way that is right for a tree that does not change.
 func naive(t testing.TB, root string) (bytes, apparent, files int64) {
 	t.Helper()
 	seen := map[uint64]bool{}
@@ -366,7 +366,7 @@ func BenchmarkScanOf10000Files(b *testing.B) {
 func TestCount_FindsSetIDPrograms(t *testing.T) {
 	for mode, want := range map[os.FileMode]bool{
 		0o755 | os.ModeSetuid: true, 0o711 | os.ModeSetgid: true, 0o4: false, 0o755: false,
-		0o644 | os.ModeSetuid: false, 0o705 | os.ModeSetgid: false, // which nobody runs, and a mark for locks
+		0o644 | os.ModeSetuid: false, 0o705 | os.ModeSetgid: false, // which no user runs, and a mark for locks
 	} {
 		dir := t.TempDir()
 		path := filepath.Join(dir, "folder", "program")

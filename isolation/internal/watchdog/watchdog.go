@@ -150,7 +150,7 @@ func (w *Watchdog) checkStart() error {
 	w.room = w.spaces()
 	for i, room := range w.room {
 		if w.opts.MinFree > 0 && !room.known {
-			return advice.Wrap(fmt.Errorf("watchdog: the free space on the disk of %s cannot be told", w.opts.Paths[i]),
+			return advice.Wrap(fmt.Errorf("watchdog: the free space on the disk of %s cannot be measured", w.opts.Paths[i]),
 				"leave out Options.MinFree, or use another disk")
 		}
 	}
@@ -220,7 +220,7 @@ func (o *Options) check() error {
 		return advice.Wrap(errors.New("watchdog: a limit is negative"), "use zero for no limit")
 	}
 	if o.asksProcesses() && o.Processes == nil {
-		return advice.Wrap(errors.New("watchdog: a limit on memory or CPU time, but nobody to ask"), "set Options.Processes, or Memory and CPU")
+		return advice.Wrap(errors.New("watchdog: a limit on memory or CPU time, but no source for its use"), "set Options.Processes, or Memory and CPU")
 	}
 	return nil
 }

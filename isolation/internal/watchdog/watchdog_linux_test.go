@@ -221,7 +221,7 @@ func TestWatch_FreeSpaceIsKept(t *testing.T) {
 	}
 }
 
-// What a cell holds in sockets or in files in memory is in no process. The machine's own memory tells.
+// What a cell holds in sockets or in files in memory is in no process. The machine's own memory shows it.
 func TestWatch_FreeMemoryOfTheMachineIsKept(t *testing.T) {
 	spare := atomic.Int64{}
 	spare.Store(100)
@@ -450,33 +450,33 @@ func TestWatch_EndsWithItsContextAndWithClose(t *testing.T) {
 
 func TestWatch_CloseWaitsForExceeded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		told := false
+		reported := false
 		w, err := Start(t.Context(), Options{
 			MaxCPU: 1, CPU: func() (time.Duration, bool) { return 2, true },
-			Exceeded: func(Breach) { time.Sleep(time.Minute); told = true },
+			Exceeded: func(Breach) { time.Sleep(time.Minute); reported = true },
 		})
 		if err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Second)
 		w.Close()
-		if !told {
+		if !reported {
 			t.Error("Close returned before Exceeded")
 		}
 	})
 }
 
 func TestStart_RefusesInvalidOptions(t *testing.T) {
-	told, full := func(Breach) {}, t.TempDir()
+	ignore, full := func(Breach) {}, t.TempDir()
 	write(t, filepath.Join(full, "folder", "file"), 0)
 	for name, o := range map[string]Options{
-		"nobody to tell":  {MaxBytes: 1},
-		"negative":        {MaxBytes: -1, Exceeded: told},
-		"memory of whom":  {MaxMemory: 1, Exceeded: told},
-		"time of whom":    {MaxCPU: 1, Exceeded: told},
-		"missing folder":  {Paths: []string{"/nowhere/at/all"}, Exceeded: told},
-		"unknown disk":    {Paths: []string{"/"}, MinFree: 1, Exceeded: told, space: func(string) space { return space{} }},
-		"full from start": {Paths: []string{full}, MaxFiles: 1, Whole: true, Exceeded: told},
+		"no Exceeded":     {MaxBytes: 1},
+		"negative":        {MaxBytes: -1, Exceeded: ignore},
+		"memory of whom":  {MaxMemory: 1, Exceeded: ignore},
+		"time of whom":    {MaxCPU: 1, Exceeded: ignore},
+		"missing folder":  {Paths: []string{"/nowhere/at/all"}, Exceeded: ignore},
+		"unknown disk":    {Paths: []string{"/"}, MinFree: 1, Exceeded: ignore, space: func(string) space { return space{} }},
+		"full from start": {Paths: []string{full}, MaxFiles: 1, Whole: true, Exceeded: ignore},
 	} {
 		w, err := Start(t.Context(), o)
 		if err == nil {
@@ -563,14 +563,14 @@ func BenchmarkTick(b *testing.B) {
 	}
 }
 
-// How far a program that writes as fast as it can gets beyond the limit before it is told on.
+// How far a program that writes as fast as it can gets beyond the limit before it is reported.
 func BenchmarkOvershoot(b *testing.B) {
 	const limit, most = 16 << 20, 1 << 30
 	var beyond int64
 	for b.Loop() {
-		told := make(chan Breach, 1)
+		reported := make(chan Breach, 1)
 		root := b.TempDir()
-		w, err := Start(context.Background(), Options{Paths: []string{root}, MaxBytes: limit, Exceeded: func(b Breach) { told <- b }})
+		w, err := Start(context.Background(), Options{Paths: []string{root}, MaxBytes: limit, Exceeded: func(b Breach) { reported <- b }})
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -579,7 +579,7 @@ func BenchmarkOvershoot(b *testing.B) {
 			b.Fatal(err)
 		}
 		block, written := make([]byte, 1<<20), int64(0)
-		for len(told) == 0 && written < most {
+		for len(reported) == 0 && written < most {
 			n, _ := f.Write(block)
 			written += int64(n)
 		}

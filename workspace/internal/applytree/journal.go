@@ -104,7 +104,7 @@ func readJournal(work string) (*journal, state, error) {
 		j, err := parseJournal(text)
 		if err != nil {
 			return nil, s, advice.Wrap(fmt.Errorf("applytree: %s: %w", filepath.Join(work, string(s)), err),
-				"look at what lies in %s, then remove that file", filepath.Join(work, "aside"))
+				"look at the files in %s, then remove that file", filepath.Join(work, "aside"))
 		}
 		return j, s, nil
 	}

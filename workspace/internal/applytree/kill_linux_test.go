@@ -164,6 +164,6 @@ func (b *bench) afterKill(t tester, task string) {
 	}
 }
 
-func TestApply_AsAnOrdinaryUser(t *testing.T) {
+func TestApply_AsOrdinaryUser(t *testing.T) {
 	testkit.RerunAsUser(t, "/bin/true", "^Test(Apply_(Makes|IsExact|Fault|Unexpected|AllOrNothing|Concurrent|Exchanged|Metadata|Moved|Touched|WorkFolderOnAnotherDisk|SocketThat|FilesKept|Invalid|FailedStaging|Restores)|Recover_(CrashIn|Process))")
 }

@@ -24,7 +24,7 @@ func drawLayout(t *rapid.T, label string) layout {
 	return l
 }
 
-// edit changes one path of a tree: what was there is gone, and so is what stands in the way above it.
+// edit changes one path of a tree: what was there is gone, and so is what is in the way above it.
 func edit(t *rapid.T, l layout) {
 	names := rapid.SliceOfN(rapid.SampledFrom([]string{"a", "b", "a-", "\xff"}), 1, 3).Draw(t, "path")
 	p := path.Join(names...)
@@ -100,7 +100,7 @@ func cut(l layout, p string) {
 	}
 }
 
-// drawBench draws a tree, and what somebody made of it.
+// drawBench draws a tree, and a changed copy of it.
 func drawBench(rt *rapid.T) func() *bench {
 	before := drawLayout(rt, "paths")
 	after := maps.Clone(before)

@@ -45,17 +45,17 @@ func TestApply_UnexpectedFileIsKeptAsideAndNamed(t *testing.T) {
 		when, path, content string
 		conflict, reason    string
 	}{
-		"changed before the plan is looked at":    {"", "a", "surprise", "a", "was changed meanwhile"},
-		"made before the plan is looked at":       {"", "b", "surprise", "b", "was made meanwhile"},
-		"changed while contents are staged":       {"enter", "a", "surprise", "a", "was changed meanwhile"},
-		"changed just before it goes":             {"displace", "a", "surprise", "a", "was changed meanwhile"},
-		"made in a folder that goes":              {"displace", "d/y", "surprise", "d/y", "was made meanwhile"},
-		"changed in a folder that goes":           {"displace", "d/x", "surprise", "d/x", "was changed meanwhile"},
-		"made where something is to be placed":    {"place", "b", "surprise", "b", "was made meanwhile"},
-		"made again where something was":          {"place", "a", "surprise", "a", "was made meanwhile"},
-		"changed before its time is set":          {"meta", "keep", "surprise", "keep", "changed meanwhile"},
-		"changed, and only its time was to be":    {"", "keep", "surprise", "keep", "was changed meanwhile"},
-		"changed with nothing to tell but ctimes": {"displace", "a", "wen", "a", "was changed meanwhile"},
+		"changed before the plan is looked at": {"", "a", "surprise", "a", "was changed meanwhile"},
+		"made before the plan is looked at":    {"", "b", "surprise", "b", "was made meanwhile"},
+		"changed while contents are staged":    {"enter", "a", "surprise", "a", "was changed meanwhile"},
+		"changed just before it goes":          {"displace", "a", "surprise", "a", "was changed meanwhile"},
+		"made in a folder that goes":           {"displace", "d/y", "surprise", "d/y", "was made meanwhile"},
+		"changed in a folder that goes":        {"displace", "d/x", "surprise", "d/x", "was changed meanwhile"},
+		"made where something is to be placed": {"place", "b", "surprise", "b", "was made meanwhile"},
+		"made again where something was":       {"place", "a", "surprise", "a", "was made meanwhile"},
+		"changed before its time is set":       {"meta", "keep", "surprise", "keep", "changed meanwhile"},
+		"changed, and only its time was to be": {"", "keep", "surprise", "keep", "was changed meanwhile"},
+		"changed with no trace but ctimes":     {"displace", "a", "wen", "a", "was changed meanwhile"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -329,7 +329,7 @@ func TestApply_AllOrNothingNeverMovesAnUnexpectedFile(t *testing.T) {
 	}
 }
 
-// A disk that is full must not keep half a file that nobody asked for.
+// A disk that is full must not keep half a file that was not asked for.
 func TestApply_FailedStagingLeavesNoFile(t *testing.T) {
 	for _, allOrNothing := range []bool{true, false} {
 		b := setUp(t, layout{"a": {content: "1"}}, layout{"a": {content: "1"}, "b": {content: "22"}})

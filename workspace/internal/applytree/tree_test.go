@@ -213,7 +213,7 @@ func sketchOf(t tester, dir string) sketch {
 			s.content[e.Path] = contentOf(t, root, e.Path)
 		}
 	}
-	for _, e := range entriesOf(t, root) { // again, as reading may touch what nobody may read
+	for _, e := range entriesOf(t, root) { // again, as reading may touch unreadable files
 		s.entries[e.Path] = &e
 		s.group[e.Path] = byInode[e.Stamp.Ino]
 	}
@@ -359,7 +359,7 @@ func discard(t tester, dir string) {
 	}
 }
 
-// tidy fails unless the work folder has nothing but what lies aside.
+// tidy fails unless the work folder has nothing but what is kept aside.
 func (b *bench) tidy(t tester) {
 	t.Helper()
 	entries, err := os.ReadDir(b.work)

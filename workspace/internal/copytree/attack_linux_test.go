@@ -18,7 +18,7 @@ import (
 )
 
 // Most people are not root, and root is allowed what they are not.
-func TestCopy_AsAnOrdinaryUser(t *testing.T) {
+func TestCopy_AsOrdinaryUser(t *testing.T) {
 	testkit.RerunAsUser(t, "/bin/true", "^Test(Copy_(Keeps|EndsWith|Globs|SpecialFiles|Links|ExchangedFolder|Unreadable|Holes)|Plan_ExcludedFolder)")
 }
 
@@ -235,7 +235,7 @@ func TestCopy_ExchangedFolderDoesNotEscape(t *testing.T) {
 	}
 }
 
-// attackCopies copies many times what somebody exchanges meanwhile, and looks whether a secret came along.
+// attackCopies copies many times what another goroutine exchanges meanwhile, and looks whether a secret came along.
 // Every file has its path below its folder as content, so that secrets differ by their marker.
 func attackCopies(t *testing.T, parent string) {
 	t.Helper()

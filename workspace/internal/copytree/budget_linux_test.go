@@ -15,7 +15,7 @@ import (
 	"github.com/drover-agents/drover/workspace/internal/filetree"
 )
 
-// Many names of one file are within a budget that many files are not, also when somebody removes the first.
+// Many names of one file are within a budget that many files are not, also when another process removes the first.
 func TestCopy_FileThatLosesANameIsCopiedOnce(t *testing.T) {
 	src := t.TempDir()
 	write(t, src, "a")

@@ -154,7 +154,7 @@ func (c *copying) copyItem(ctx context.Context, it *item) error {
 // sourceError is the error of a file that can no longer be opened.
 func sourceError(it *item, err error) error {
 	if exchanged(err) {
-		return &Refusal{it.rel, "was exchanged while it was copied", "let nobody change the host's files meanwhile, or exclude it", err}
+		return &Refusal{it.rel, "was exchanged while it was copied", "do not change the host's files meanwhile, or exclude it", err}
 	}
 	return advice.Wrap(fmt.Errorf("copying %q: %w", it.rel, err), "exclude it, or let this user read it")
 }

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// A link has no place in a copy before somebody has looked where it leads.
+// A link is not copied before its target is checked.
 func TestCopy_SourceThatIsALinkIsRefused(t *testing.T) {
 	src := t.TempDir()
 	must(t, os.Symlink("/outside", filepath.Join(src, "file")))
@@ -25,7 +25,7 @@ func TestCopy_SourceThatIsALinkIsRefused(t *testing.T) {
 	}
 }
 
-// turning does something the second time that somebody asks whether it has ended: that is before the first
+// turning does something the second time that a caller asks whether it has ended: that is before the first
 // folder below the source is read.
 type turning struct {
 	context.Context

@@ -128,7 +128,7 @@ func (p *Plan) walk(ctx context.Context, src Source, at string, above []Source) 
 		Skip: func(e filetree.Entry) bool { return p.skips(rel(e), e.Kind) },
 	})
 	if exchanged(err) {
-		return &Refusal{at, "has a folder that was exchanged while it was looked at", "let nobody change the host's files meanwhile, or exclude it", err}
+		return &Refusal{at, "has a folder that was exchanged while it was looked at", "do not change the host's files meanwhile, or exclude it", err}
 	}
 	if err != nil {
 		return advice.Wrap(err, "exclude what cannot be read, or let this user read it")

@@ -155,7 +155,7 @@ func TestRoot_WidenedModesAreNeverReported(t *testing.T) {
 
 func TestRoot_LocksOfAnotherUserHold(t *testing.T) {
 	if os.Getuid() == 0 {
-		t.Skip("nothing is locked for root; TestRoot_AsAnOrdinaryUser runs this as another")
+		t.Skip("nothing is locked for root; TestRoot_AsOrdinaryUser runs this as another")
 	}
 	r := openDir(t, "/")
 	if err := opened(r.OpenFile("etc/shadow")); !errors.Is(err, fs.ErrPermission) {
@@ -168,7 +168,7 @@ func TestRoot_LocksOfAnotherUserHold(t *testing.T) {
 
 func TestWalk_ReportsUnreadableFoldersOfAnotherUser(t *testing.T) {
 	if os.Getuid() == 0 {
-		t.Skip("nothing is locked for root; TestRoot_AsAnOrdinaryUser runs this as another")
+		t.Skip("nothing is locked for root; TestRoot_AsOrdinaryUser runs this as another")
 	}
 	r := openDir(t, "/proc/1") // whose folder "fd" is only root's
 	skip := func(e Entry) bool { return e.Path != "fd" && e.Path != "attr" }

@@ -18,8 +18,8 @@ import (
 	"github.com/drover-agents/drover/internal/testkit"
 )
 
-// TestRoot_AsAnOrdinaryUser runs what depends on permissions without root's rights.
-func TestRoot_AsAnOrdinaryUser(t *testing.T) {
+// TestRoot_AsOrdinaryUser runs what depends on permissions without root's rights.
+func TestRoot_AsOrdinaryUser(t *testing.T) {
 	testkit.RerunAsUser(t, "/bin/true", "^Test(Rename|Remove|RemoveAll|SetMeta|OpenFile|Root_(VeryDeep|Swapped|Lists|Paths|Changes|Locked|Locks|Widened)|Walk_(FindsEntries|Reports))")
 }
 
@@ -128,7 +128,7 @@ func TestOpenFile_NeverReleasesTheWriterOfAPipe(t *testing.T) {
 	must(t, r.Mkfifo("pipe", 0o600))
 	met := make(chan error, 1)
 	go func() {
-		f, err := os.OpenFile(filepath.Join(r.Dir(), "pipe"), os.O_WRONLY, 0) // blocks until somebody reads
+		f, err := os.OpenFile(filepath.Join(r.Dir(), "pipe"), os.O_WRONLY, 0) // blocks until a reader opens it
 		if err == nil {
 			err = f.Close()
 		}

@@ -91,7 +91,7 @@ func TestPut_HolesNeedNoRoom(t *testing.T) {
 	}
 }
 
-// growing is a file that somebody else changes while it is read.
+// growing is a file that another process changes while it is read.
 type growing struct {
 	*bytes.Reader
 	after  int // reads
@@ -140,7 +140,7 @@ func TestPut_ChangingFileIsStoredAsRead(t *testing.T) {
 	}
 }
 
-// A real file, of which the system says where its data is.
+// A real file, of which the system reports where its data is.
 func TestPut_FileTruncatedDuringTheRead(t *testing.T) {
 	s := openStore(t, nil)
 	f := fileWith(t, someBytes(1, 3*maxSmall))
@@ -158,7 +158,7 @@ func TestPut_FileTruncatedDuringTheRead(t *testing.T) {
 	checkKept(t, s, h, want)
 }
 
-// copyAll stands for a file system that can share blocks.
+// copyAll simulates a file system that can share blocks.
 func copyAll(dst, src *os.File) error {
 	_, err := io.Copy(io.NewOffsetWriter(dst, 0), io.NewSectionReader(src, 0, 1<<40))
 	return err
@@ -172,7 +172,7 @@ func TestPut_HashesTheClonedBlocks(t *testing.T) {
 		shared++
 		err := copyAll(dst, src)
 		if src == f {
-			_, _ = f.WriteAt([]byte("changed by somebody else"), 100)
+			_, _ = f.WriteAt([]byte("changed by another writer"), 100)
 		}
 		return err
 	}

@@ -43,7 +43,7 @@ func (m *model) live() (n int64) {
 	return n
 }
 
-// pinned reports whether a dead large content still takes room, because somebody reads it.
+// pinned reports whether a dead large content still takes room, because a reader has it open.
 func (m *model) pinned() bool {
 	return slices.ContainsFunc(m.readers, func(r openReader) bool { return r.large })
 }
@@ -100,7 +100,7 @@ func (m *model) open(t *rapid.T) {
 
 func (m *model) finish(t *rapid.T) {
 	if len(m.readers) == 0 {
-		t.Skip("nobody reads")
+		t.Skip("no reader")
 	}
 	r := m.readers[0]
 	m.readers = m.readers[1:]

@@ -36,7 +36,7 @@ func (s *Store) Open(h Hash) (io.ReadSeekCloser, error) {
 
 func readError(h Hash, err error) error {
 	return advice.Wrap(fmt.Errorf("objects: reading the content %s: %w", h, err),
-		"see that nobody else writes to or removes from the folder of the store")
+		"see that no other program writes to the folder of the store or removes files from it")
 }
 
 type memory struct{ *bytes.Reader }

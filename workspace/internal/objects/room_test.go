@@ -154,7 +154,7 @@ func TestRewrite_WaitsForReaders(t *testing.T) {
 	}()
 	select {
 	case <-released:
-		t.Error("the pack was rewritten under somebody who reads it")
+		t.Error("the pack was rewritten under a reader")
 	case <-time.After(50 * time.Millisecond):
 	}
 	if err := reading.read(last, make([]byte, size)); err != nil {

@@ -91,7 +91,7 @@ func checkUsage(t testing.TB, s *Store, wantContents, wantDisk int64) {
 		t.Errorf("contents %d, disk %d, want %d and %d", contents, disk, wantContents, wantDisk)
 	}
 	if onDisk := diskOf(t, s); onDisk != disk {
-		t.Errorf("Usage says %d bytes, the files have %d", disk, onDisk)
+		t.Errorf("Usage reports %d bytes, the files have %d", disk, onDisk)
 	}
 }
 

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// What a look at a tree costs on which nobody works, and one in which a file was written.
+// The cost of a look at a quiet tree, and at one in which a file was written.
 func BenchmarkTake(b *testing.B) {
 	dir := b.TempDir()
 	write(b, dir+"/a/f", "f")

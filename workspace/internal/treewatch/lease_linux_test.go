@@ -32,7 +32,7 @@ func TestUnwritten_IsFalseWhileAWriterIsOpen(t *testing.T) {
 		have func(t *testing.T, path string)
 		want bool
 	}{
-		{"nobody has it", func(*testing.T, string) {}, true},
+		{"no process has it", func(*testing.T, string) {}, true},
 		{"open for reading", func(t *testing.T, path string) { openFor(t, path, os.O_RDONLY) }, true},
 		{"open for writing", func(t *testing.T, path string) { openFor(t, path, os.O_WRONLY) }, false},
 		{"open for both", func(t *testing.T, path string) { openFor(t, path, os.O_RDWR) }, false},
@@ -79,7 +79,7 @@ func TestUnwritten_IsFalseWhileAWriterIsOpen(t *testing.T) {
 }
 
 // Root may ask about everybody's files, all others about their own.
-func TestUnwritten_AsAnOrdinaryUser(t *testing.T) {
+func TestUnwritten_AsOrdinaryUser(t *testing.T) {
 	testkit.RerunAsUser(t, "/bin/sh", "^Test(Unwritten_(IsFalse|FileOfAnotherUser)|Watcher_Reports|Settle_)")
 }
 
@@ -151,7 +151,7 @@ func TestSettle_RemovesOnlyHintsOfTheCaller(t *testing.T) {
 		for _, r := range read {
 			must(t, r.File.Close())
 		}
-		if got := told(take(t, w)); len(got) > 0 {
+		if got := reported(take(t, w)); len(got) > 0 {
 			t.Errorf("after closing: %q", got)
 		}
 	})

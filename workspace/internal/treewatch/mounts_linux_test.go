@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// withOwnMounts runs the test again in a process whose mounts nobody else sees, and reports whether this
+// withOwnMounts runs the test again in a process whose mounts no other process sees, and reports whether this
 // is that process.
 func withOwnMounts(t *testing.T) bool {
 	t.Helper()
@@ -42,7 +42,7 @@ func TestWatcher_MountInsideEndsTheWatch(t *testing.T) {
 
 	must(t, unix.Mount("none", dir+"/beside", "tmpfs", 0, ""))
 	defer unix.Unmount(dir+"/beside", 0)
-	if got := told(take(t, w)); len(got) > 0 {
+	if got := reported(take(t, w)); len(got) > 0 {
 		t.Errorf("a mount beside the tree: %q", got)
 	}
 	write(t, dir+"/beside/f", "another f")
@@ -77,7 +77,7 @@ func TestNew_RefusesLayeredFileSystems(t *testing.T) {
 	if _, err := New(dir+"/tree", nil); !errors.Is(err, ErrUnsupported) {
 		t.Errorf("New: got %v, want ErrUnsupported", err)
 	}
-	// This is why: the lease is granted though somebody can write.
+	// This is why: the lease is granted though a process can write.
 	write(t, dir+"/tree/f", "file f")
 	f := openFor(t, dir+"/tree/f", os.O_RDONLY)
 	mapping, err := mapShared(dir + "/tree/f")

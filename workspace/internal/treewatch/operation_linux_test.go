@@ -24,7 +24,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// mapAndExit writes through a mapping when it is told to, and ends without unmapping.
+// mapAndExit writes through a mapping on request, and ends without unmapping.
 func mapAndExit(path string) {
 	mapping, err := mapShared(path)
 	if err != nil {
@@ -68,12 +68,12 @@ func openFor(t *testing.T, path string, flag int) *os.File {
 	return f
 }
 
-// Each operation is done in a folder of its own with a file "f" and a file "g". Told is what must be
+// Each operation is done in a folder of its own with a file "f" and a file "g". Reported is what must be
 // among the hints; the times of the folder are not listed.
 var operations = []struct {
-	name string
-	do   func(t *testing.T, dir string)
-	told map[string]Hint
+	name     string
+	do       func(t *testing.T, dir string)
+	reported map[string]Hint
 }{
 	{"write", func(t *testing.T, dir string) { write(t, dir+"/f", "new") }, map[string]Hint{"f": Written | Opened}},
 	{"write, not closed", func(t *testing.T, dir string) {
@@ -187,7 +187,7 @@ func TestWatcher_ReportsEveryOperation(t *testing.T) {
 				w := watchTree(t, dir, nil)
 				op.do(t, dir)
 				got := take(t, w)
-				for path, want := range op.told {
+				for path, want := range op.reported {
 					if got.Files[path]&want != want {
 						t.Errorf("%s: got %q, want %q at least", path, got.Files[path], want)
 					}
@@ -214,7 +214,7 @@ func TestWatcher_ReportsAMappingWhenItsProcessEnds(t *testing.T) {
 		_, err = bufio.NewReader(stdout).ReadString('\n')
 		must(t, err)
 		f := openFor(t, dir+"/f", os.O_RDONLY)
-		// The closing of the handle is not told while the mapping has it.
+		// The closing of the handle is not reported while the mapping has it.
 		if got, want := take(t, w).Files["f"], Opened; got != want {
 			t.Errorf("mapped: got %q, want %q", got, want)
 		}
@@ -243,8 +243,8 @@ func TestUnwritten_FindsAMappingThatTheWatcherMisses(t *testing.T) {
 		f := openFor(t, dir+"/f", os.O_RDONLY)
 		take(t, w)
 		mapping[0] = 'M'
-		if got := told(take(t, w)); len(got) > 0 {
-			t.Errorf("a write through a mapping was told: %q; the promises can be made stronger", got)
+		if got := reported(take(t, w)); len(got) > 0 {
+			t.Errorf("a write through a mapping was reported: %q; the promises can be made stronger", got)
 		}
 		if unwritten, err := Unwritten(f); unwritten || err != nil {
 			t.Errorf("Unwritten = %v, %v", unwritten, err)
@@ -262,7 +262,7 @@ func TestAddFile_ReportsWritesThroughALinkOutside(t *testing.T) {
 		must(t, os.Link(dir+"/tree/g", dir+"/g"))
 		write(t, dir+"/f", "x")
 		write(t, dir+"/g", "x")
-		if got := strings.Join(told(take(t, w)), ", "); got != "f touched" {
+		if got := strings.Join(reported(take(t, w)), ", "); got != "f touched" {
 			t.Errorf("got %q, want only that the added file was touched", got)
 		}
 		must(t, os.Remove(dir+"/tree/f"))

@@ -19,7 +19,7 @@ import (
 	"github.com/drover-agents/drover/internal/testkit"
 )
 
-// A model is what somebody knows of a tree who only looks at what he is told to.
+// A model is the knowledge of a tree of a reader that only looks at reported paths.
 type model struct {
 	t       testing.TB
 	dir     string
@@ -42,7 +42,7 @@ func (m *model) scanAll() {
 	m.scan(".")
 }
 
-// refresh looks at what is told, and at files with several names.
+// refresh looks at what is reported, and at files with several names.
 func (m *model) refresh() (overflow bool) {
 	hints := take(m.t, m.w)
 	if hints.Overflow {

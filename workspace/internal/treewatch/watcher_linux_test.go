@@ -58,8 +58,8 @@ func take(t testing.TB, w *Watcher) Hints {
 	return hints
 }
 
-// told is what hints say, as text that is easy to compare.
-func told(h Hints) []string {
+// reported is the content of hints, as text that is easy to compare.
+func reported(h Hints) []string {
 	var out []string
 	if h.Overflow {
 		out = append(out, "overflow")
@@ -95,7 +95,7 @@ func TestWatcher_UnchangedTreeHasNoHints(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir+"/a/b/c", "c")
 	w := watchTree(t, dir, nil)
-	if got := told(take(t, w)); len(got) > 0 {
+	if got := reported(take(t, w)); len(got) > 0 {
 		t.Errorf("hints of a quiet tree: %q", got)
 	}
 }
@@ -140,14 +140,14 @@ func TestWatcher_MovedFoldersAreScannedAtTheirNewPath(t *testing.T) {
 			must(t, os.Mkdir(dir+"/e", 0o755))
 			w := watchTree(t, dir, nil)
 			must(t, tt.do(dir))
-			if diff := cmp.Diff(tt.want, told(take(t, w))); diff != "" {
+			if diff := cmp.Diff(tt.want, reported(take(t, w))); diff != "" {
 				t.Errorf("hints (-want +got):\n%s", diff)
 			}
 		})
 	}
 }
 
-// What was told before the move is of no use after it; what happens after it must be told by new names.
+// Reports from before the move are of no use after it; later changes must be reported by new names.
 func TestWatcher_MovedFolderIsReportedByItsNewPath(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir+"/a/b/c/file", "1")
@@ -160,7 +160,7 @@ func TestWatcher_MovedFolderIsReportedByItsNewPath(t *testing.T) {
 	take(t, w)
 	write(t, dir+"/new/b/c/file", "2")
 	want := []string{"new/b/c/file written+opened"}
-	if diff := cmp.Diff(want, told(take(t, w))); diff != "" {
+	if diff := cmp.Diff(want, reported(take(t, w))); diff != "" {
 		t.Errorf("hints after the move (-want +got):\n%s", diff)
 	}
 }
@@ -172,7 +172,7 @@ func TestWatcher_FolderMovedOutIsNotReported(t *testing.T) {
 	must(t, os.Rename(dir+"/a", dir+"-out"))
 	take(t, w)
 	write(t, dir+"-out/b/c", "d")
-	if got := told(take(t, w)); len(got) > 0 {
+	if got := reported(take(t, w)); len(got) > 0 {
 		t.Errorf("hints of a folder that is not in the tree: %q", got)
 	}
 	if got := len(w.byNumber); got != 1 {
@@ -185,7 +185,7 @@ func TestWatcher_FolderAddedUnderTwoPathsIsAnOverflow(t *testing.T) {
 	write(t, dir+"/a/b/c", "c")
 	w := watchTree(t, dir, nil)
 	must(t, os.Rename(dir+"/a", dir+"/z"))
-	must(t, w.Add("z")) // its move was not heard of yet
+	must(t, w.Add("z")) // its move was not reported yet
 	if !take(t, w).Overflow {
 		t.Error("no overflow")
 	}
@@ -193,7 +193,7 @@ func TestWatcher_FolderAddedUnderTwoPathsIsAnOverflow(t *testing.T) {
 	addAll(t, w, dir, ".")
 	take(t, w)
 	write(t, dir+"/z/b/c", "d")
-	if diff := cmp.Diff([]string{"z/b/c written+opened"}, told(take(t, w))); diff != "" {
+	if diff := cmp.Diff([]string{"z/b/c written+opened"}, reported(take(t, w))); diff != "" {
 		t.Errorf("hints after the overflow (-want +got):\n%s", diff)
 	}
 }
@@ -216,12 +216,12 @@ func TestWatcher_FullQueueIsAnOverflow(t *testing.T) {
 	if !take(t, w).Overflow {
 		t.Error("no overflow")
 	}
-	if got := told(take(t, w)); len(got) > 0 {
+	if got := reported(take(t, w)); len(got) > 0 {
 		t.Errorf("hints after the overflow: %q", got)
 	}
 }
 
-// Each removed watch is told, so many must not fill the queue.
+// Each removed watch is reported, so many must not fill the queue.
 func TestWatcher_LargeFolderCanMove(t *testing.T) {
 	dir := t.TempDir() + "/tree"
 	must(t, os.Mkdir(dir, 0o755))

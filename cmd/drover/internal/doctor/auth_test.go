@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// Which credential counts is decided by package isolation. Here is how it is told.
+// Which credential counts is decided by package isolation. Here is how it is reported.
 func TestExamine_Credentials(t *testing.T) {
 	const key, token, oauth = "ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN"
 	const none = "the host has no authentication for the model"

@@ -150,7 +150,7 @@ func TestExamine_NodeIsNotCheckedWithoutACLI(t *testing.T) {
 	}
 }
 
-// fakeCLI is a script that stands in for the CLI.
+// fakeCLI is a script that replaces the CLI.
 func fakeCLI(t *testing.T, text string) string {
 	t.Helper()
 	if runtime.GOOS == "windows" {

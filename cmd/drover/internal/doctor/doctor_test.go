@@ -94,8 +94,8 @@ func noProxy(*http.Request) (*url.URL, error) { return nil, nil }
 // tightIsolation is the report of an isolation that blocks every attempt.
 func tightIsolation() isolation.Report {
 	return isolation.Report{Attempts: []isolation.Attempt{
-		{Name: "read a file of the host", Held: true, Detail: "it is not there"},
-		{Name: "reach a server of the host", Held: true, Detail: "loopback is the cell's own"},
+		{Name: "read a file of the host", Blocked: true, Detail: "it is not there"},
+		{Name: "reach a server of the host", Blocked: true, Detail: "loopback is the cell's own"},
 	}}
 }
 

@@ -17,7 +17,7 @@ import (
 	"github.com/drover-agents/drover/internal/testkit"
 )
 
-func TestExamine_AsAnOrdinaryUser(t *testing.T) {
+func TestExamine_AsOrdinaryUser(t *testing.T) {
 	testkit.RerunAsUser(t, claudetest.CLI(t).Path, "^(TestExamine_WritesATemporaryFile|TestProbeSandbox_ForbiddenBubblewrapIsFound|TestProbeSandbox_TriesInstalledTools|TestProbeSandbox_WithoutTools|TestProbeSandbox_WithoutUserNamespaces)$")
 }
 

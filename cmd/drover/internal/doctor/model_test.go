@@ -19,7 +19,7 @@ import (
 	"time"
 )
 
-// examined is what a doctor says about the endpoint.
+// examined is the doctor's check of the endpoint.
 func examined(t *testing.T, d *machine, state State, detail string) *Check {
 	t.Helper()
 	got := d.examineModel(t.Context())
@@ -104,7 +104,7 @@ func silentListener(t *testing.T) string {
 	return "http://" + l.Addr().String() // the kernel accepts for it
 }
 
-// babblingListener says something of its own to everybody.
+// babblingListener sends a text of its own to every client.
 func babblingListener(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -122,7 +122,7 @@ func (r Report) WriteText(out io.Writer, width int) error {
 			label = "or"
 		}
 		for _, a := range c.Attempts {
-			writeLine(&b, width, "", attemptWord(a.Held), strings.TrimSuffix(a.Name+": "+a.Detail, ": "))
+			writeLine(&b, width, "", attemptWord(a.Blocked), strings.TrimSuffix(a.Name+": "+a.Detail, ": "))
 		}
 	}
 	fmt.Fprintf(&b, "exit %d: %s\n", r.Exit, r.Summary)

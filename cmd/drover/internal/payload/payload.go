@@ -6,6 +6,7 @@ package payload
 import (
 	"encoding/json"
 
+	"github.com/drover-agents/drover"
 	"github.com/drover-agents/drover/agent/claudecode"
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/gateway"
@@ -26,6 +27,9 @@ var extensions = map[event.Kind]func(event.Extension) event.Payload{
 	gateway.KindConnection:    decoded[proxy.Connection],
 	gateway.KindLimit:         decoded[gateway.Limit],
 	gateway.KindBackOff:       decoded[gateway.BackOff],
+	gateway.KindModelCall:     decoded[gateway.ModelCall],
+
+	drover.CompletionFailed{}.EventKind(): decoded[drover.CompletionFailed],
 }
 
 // Typed is the payload of an extension that came as JSON, in its own type where that is known.

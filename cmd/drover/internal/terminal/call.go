@@ -32,6 +32,9 @@ type call struct {
 	announced     bool   // a row has shown that it began
 	progress      string // as the call reports it
 	denied        *event.Decision
+	change        []string      // the lines of a diff, until its result comes
+	asked         time.Duration // when a question about it began
+	waited        time.Duration // how long it has waited for answers
 }
 
 func (c *call) mark() string {
@@ -44,7 +47,10 @@ func (c *call) mark() string {
 func (l *lines) begin(e event.Event, p event.ToolCall) []row {
 	l.writing = ""
 	const most = 4096 // bytes; no terminal is as wide, and calls are kept
-	c := &call{id: p.ID, subject: l.subject(p), deep: l.depth(e), begun: l.since(e)}
+	c := &call{id: p.ID, subject: l.subject(p), deep: l.depth(e), begun: l.since(e), change: changeOf(p, l.opts.Dir, false)}
+	if asked, ok := l.calls.Get(p.ID); ok && asked.what == "" {
+		c.change = asked.change
+	}
 	c.subject = strings.Clone(c.subject[:min(len(c.subject), most)])
 	c.what, c.ours = toolName(p.Name)
 	if p.Name == catalogue.Tools().AnswerTool {
@@ -96,9 +102,33 @@ func plainInput(input json.RawMessage) string {
 	return ""
 }
 
-// decided keeps why a call was denied until its result comes.
-func (l *lines) decided(d event.Decision) {
-	if c := l.call(d.CallID); c != nil && d.Verdict == event.Deny {
+// showed keeps the change that was shown with a question. The question may come before its call.
+func (l *lines) showed(id event.CallID, change []string) {
+	c := l.call(id)
+	if c == nil {
+		c = &call{id: id}
+		l.calls.Put(id, c)
+	}
+	c.change = change
+}
+
+// questioned notes that a call waits for an answer.
+func (l *lines) questioned(e event.Event, p event.PermissionRequest) {
+	if c := l.call(p.ID); c != nil {
+		c.asked = l.since(e)
+	}
+}
+
+// decided keeps why a call was denied until its result comes, and how long the answer took.
+func (l *lines) decided(e event.Event, d event.Decision) {
+	c := l.call(d.CallID)
+	if c == nil {
+		return
+	}
+	if d.Asked && c.asked > 0 {
+		c.waited, c.asked = c.waited+l.since(e)-c.asked, 0
+	}
+	if d.Verdict == event.Deny {
 		c.denied = &d
 	}
 }
@@ -122,12 +152,19 @@ func (l *lines) end(e event.Event, p event.ToolResult) []row {
 		c.what, c.ours = toolName(p.Name)
 	}
 	l.forget(p.ID)
-	took := p.Duration
-	if took == 0 {
-		took = l.since(e) - c.begun
+	took, elapsed := p.Duration, l.since(e)-c.begun-c.waited
+	if took == 0 || c.waited > 0 { // an agent may count the wait
+		took = min(cmp.Or(took, elapsed), elapsed)
 	}
 	r := c.row(p, outputText(p.Output))
 	r.at = l.since(e)
+	if p.Status == event.ToolSuccess {
+		r.change = c.change
+	}
+	c.change = nil
+	if c.answer && withoutTags(r.because) == l.unfinished {
+		r.because = "" // the check has a row
+	}
 	if took > 0 && r.mark != "denied" && r.mark != notYet {
 		r.took = span(took)
 	}
@@ -149,7 +186,7 @@ func (c *call) row(p event.ToolResult, output string) row {
 	case p.Status == event.ToolDenied || c.denied != nil:
 		r.mark, r.tone, r.because = "denied", toneBad, failure
 		if c.denied != nil {
-			r.because = cmp.Or(strings.TrimSuffix(c.denied.Reason, afterUserDenial), failure)
+			r.because = cmp.Or(withoutInstruction(c.denied.Reason), failure)
 		}
 		if c.answer { // the check has rejected it, and the agent continues
 			r.mark = notYet

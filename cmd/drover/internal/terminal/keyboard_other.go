@@ -21,7 +21,7 @@ func (*keyboard) silence()           {}
 func (*keyboard) listen()            {}
 func (*keyboard) restore()           {}
 func (*keyboard) key() (byte, error) { return 0, errors.ErrUnsupported }
-func (*keyboard) skipSequence()      {}
+func (*keyboard) skipSequence() bool { return false }
 
 func inForeground(int) bool { return true }
 

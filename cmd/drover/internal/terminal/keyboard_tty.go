@@ -87,16 +87,16 @@ func (k *keyboard) key() (byte, error) {
 }
 
 // skipSequence reads the rest of a key that sends more than one character, such as an arrow, whose last
-// one is a letter and must not be taken for an answer.
-func (k *keyboard) skipSequence() {
+// one is a letter and must not be taken for an answer. It reports false for the escape key alone.
+func (k *keyboard) skipSequence() bool {
 	kind, err := k.key()
 	if err != nil || kind != '[' && kind != 'O' {
-		return
+		return kind != 0
 	}
 	for {
 		const firstFinal, lastFinal = '@', '~'
 		if b, err := k.key(); err != nil || b == 0 || b >= firstFinal && b <= lastFinal {
-			return
+			return true
 		}
 	}
 }

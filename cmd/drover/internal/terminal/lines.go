@@ -30,7 +30,12 @@ type lines struct {
 	writing string
 	usage   event.Usage
 	failure string // the last error that was shown
-	latest  time.Duration
+	// unfinished is what the last completion check found missing.
+	unfinished string
+	latest     time.Duration
+	// held is the last text of the main agent. It is shown when something follows: the last one is the answer, which the
+	// view prints in full.
+	held *row
 }
 
 const shownCalls = 4096
@@ -56,8 +61,45 @@ const (
 	errorRows    = 6
 )
 
-// rows are the finished rows that an event makes. Kinds that are not known make none.
+// rows are the finished rows that an event makes, and the text that has waited for it.
 func (l *lines) rows(e event.Event) []row {
+	if done, ok := e.Payload.(event.Done); ok && l.held != nil && l.isAnswer(l.held.subject, done) {
+		l.held = nil
+	}
+	made := l.made(e)
+	switch e.Payload.(type) {
+	case event.ToolCall, event.TextDelta: // the agent continues
+	default:
+		if len(made) == 0 {
+			return nil
+		}
+	}
+	out := append(l.flush(), made...)
+	if _, isText := e.Payload.(event.Text); isText && l.depth(e) == 0 {
+		last := len(out) - 1
+		l.held = new(out[last])
+		out = out[:last]
+	}
+	return out
+}
+
+// isAnswer reports whether a text is the answer that the view prints.
+func (l *lines) isAnswer(text string, done event.Done) bool {
+	return done.Status == event.DoneSuccess && l.opts.Answer == nil && strings.TrimSpace(text) == strings.TrimSpace(answerText(done))
+}
+
+// flush is the row of the text that waits.
+func (l *lines) flush() []row {
+	if l.held == nil {
+		return nil
+	}
+	r := *l.held
+	l.held = nil
+	return []row{r}
+}
+
+// made are the rows of an event. Kinds that are not known make none.
+func (l *lines) made(e event.Event) []row {
 	r := row{at: l.since(e), deep: l.depth(e)}
 	switch p := e.Payload.(type) {
 	case event.Init:
@@ -65,15 +107,24 @@ func (l *lines) rows(e event.Event) []row {
 	case event.Text:
 		l.writing = ""
 		r.what, r.subject, r.rows = "model", p.Content, textRows
+		if r.deep == 0 {
+			l.wrote(p.Content)
+		}
 	case event.TextDelta:
+		if l.held != nil {
+			l.writing = ""
+		}
 		l.wrote(p.Delta)
 		return nil
 	case event.Thinking:
 		r.what, r.subject, r.rows, r.tone = "thinking", p.Summary, thinkingRows, toneQuiet
 	case event.ToolCall:
 		return l.begin(e, p)
+	case event.PermissionRequest:
+		l.questioned(e, p)
+		return nil
 	case event.Decision:
-		l.decided(p)
+		l.decided(e, p)
 		return nil
 	case event.ToolResult:
 		return l.end(e, p)
@@ -173,6 +224,9 @@ func (l *lines) spent(u event.Usage) []string {
 		if t.Coverage == event.CoveragePartial {
 			text = "over " + text
 		}
+		if read := t.Totals.Input.CacheRead; read != nil && *read > 0 {
+			text += " (" + wording.Thousands(*read) + " cached)"
+		}
 		out = append(out, text)
 	}
 	if c := u.Cost; c != nil {
@@ -225,7 +279,15 @@ func (l *lines) done(e event.Event, p event.Done) []row {
 	if p.Status == event.DoneSuccess {
 		r.tone = toneGood
 	}
-	return append(out, r)
+	return append(append(out, r), resumeRow(r, p)...)
+}
+
+// resumeRow names the token with which the conversation goes on.
+func resumeRow(r row, p event.Done) []row {
+	if p.ResumeToken == "" {
+		return nil
+	}
+	return []row{{at: r.at, what: "continue", subject: "--resume " + p.ResumeToken, rows: 2}}
 }
 
 // why is the reason why a run did not succeed, unless a row has shown it.
@@ -270,7 +332,7 @@ func (l *lines) writeAnswer(w io.Writer, done event.Done) {
 func answerText(done event.Done) string {
 	var b bytes.Buffer
 	if len(done.Output) > 0 && json.Indent(&b, done.Output, "", "  ") == nil {
-		return b.String()
+		return strings.ReplaceAll(b.String(), "\x7f", `\u007f`) // the escape of JSON, not the one of safetext
 	}
 	return cmp.Or(string(done.Output), done.Result)
 }

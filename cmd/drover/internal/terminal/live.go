@@ -120,14 +120,12 @@ func (v *live) statusLocked() string {
 func (v *live) Show(e event.Event) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	var above []string
-	for _, r := range v.lines.rows(e) {
-		above = append(above, v.layout.lines(r)...)
+	rows := v.lines.rows(e)
+	if v.question != nil { // it comes from a call: no text before it is the answer
+		rows = append(rows, v.lines.flush()...)
 	}
+	above := v.laidOut(rows)
 	done, isDone := e.Payload.(event.Done)
-	if v.lines.opts.Quiet {
-		above = nil
-	}
 	if isDone {
 		v.finished = true
 		above = append(above, v.answerLocked(done)...)
@@ -135,6 +133,18 @@ func (v *live) Show(e event.Event) {
 	if len(above) > 0 {
 		v.drawLocked(above)
 	}
+}
+
+// laidOut are the lines of rows, as far as they are wanted.
+func (v *live) laidOut(rows []row) []string {
+	var lines []string
+	if v.lines.opts.Quiet {
+		return nil
+	}
+	for _, r := range rows {
+		lines = append(lines, v.layout.lines(r)...)
+	}
+	return lines
 }
 
 // answerLocked is what follows the last row.
@@ -164,7 +174,7 @@ func (v *live) Close() {
 		return
 	}
 	v.finished, v.question = true, nil
-	v.drawLocked(nil)
+	v.drawLocked(v.laidOut(v.lines.flush()))
 	v.closed = true
 	v.keyboard.restore()
 	close(v.over)

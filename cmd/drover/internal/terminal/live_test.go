@@ -36,7 +36,7 @@ func newPane(t *testing.T, columns, rows int, play string, env ...string) *pane 
 	t.Cleanup(func() {
 		if t.Failed() {
 			log, _ := os.ReadFile(filepath.Join(p.dir, "log"))
-			t.Logf("the play says:\n%s", log)
+			t.Logf("the play logged:\n%s", log)
 		}
 	})
 	p.Pane = terminaltest.Start(t, columns, rows, command, append(env, playVariable+"="+play, playDirVariable+"="+p.dir)...)
@@ -59,7 +59,7 @@ func (p *pane) log(want string) {
 			return
 		}
 	}
-	p.t.Fatalf("the play did not say %q but\n%s", want, got)
+	p.t.Fatalf("the play did not log %q but\n%s", want, got)
 }
 
 // checkWhole fails if a line on the screen is the rest of the one above: nothing may be wrapped.
@@ -195,14 +195,14 @@ func TestLive_HostileTextIsEscaped(t *testing.T) {
 }
 
 func TestQuestion_ReplacesTheStatusLineAndTakesOneKey(t *testing.T) {
-	for _, columns := range []int{80, 200} {
+	for columns, keys := range map[int]string{80: middleChoices, 200: choices} {
 		t.Run(fmt.Sprint(columns), func(t *testing.T) {
 			t.Parallel()
 			p := newPane(t, columns, 40, "ask")
 			p.Wait(`  Bash +npm test`)
 			p.Keys("y", "y", "Enter", "n", "Enter") // typed before there is a question
 			p.step("ask")
-			screen := p.Wait(`  Bash wants to run: npm test   \[y\] once  \[a\] this run  \[n\] no  \[\?\] why$`)
+			screen := p.Wait(`  Bash wants to run: npm test   ` + regexp.QuoteMeta(keys) + `$`)
 			checkStatus(t, screen)
 			if len(screen) != 1 {
 				t.Errorf("what was typed is shown:\n%s", strings.Join(screen, "\n"))
@@ -213,7 +213,7 @@ func TestQuestion_ReplacesTheStatusLineAndTakesOneKey(t *testing.T) {
 			checkStatus(t, p.Wait(`  Write wants to write: a.txt   \[y\]`))
 			p.Keys("a")
 			p.log("this run: allow, remember 2")
-			p.Wait(`  deploy wants to be called: {}   \[y\]`)
+			p.Wait(`  deploy wants to be called: {}   \[y`)
 			p.Keys("n")
 			p.log("no: deny, remember 0")
 			screen = p.Wait(`  Bash wants to run: long .*… \(\? shows all\)   \[y`)
@@ -239,14 +239,36 @@ func TestQuestion_ReplacesTheStatusLineAndTakesOneKey(t *testing.T) {
 	}
 }
 
-// Nobody shall approve what cannot be seen.
+func TestQuestion_DenialCarriesAReason(t *testing.T) {
+	t.Parallel()
+	p := newPane(t, 100, 60, "edit")
+	screen := p.Wait(`(?s)model +I write it\.\n        @@ -0,0 \+1,30 @@\n(        \+a line\n){15}        … 15 more lines \(\? shows all\)\n  Write wants to write: a\.txt   \[y`)
+	checkStatus(t, screen)
+	p.Keys("?")
+	p.Wait(`  why       capabilities: Write needs (?s).*\n  change    as a diff:\n        @@ -0,0 \+1,30 @@\n(        \+a line\n){30}  keys `)
+	p.Keys("r")
+	p.Wait(`\n  no, with the reason: _   \[enter\] send it  \[esc\] back$`)
+	p.Keys("-l", "it is y")
+	p.Wait(`reason: it is y_`)
+	p.Keys("Escape")
+	p.Wait(`wants to write: a\.txt   \[y`) // a key of the reason is no answer
+	p.Keys("r", "Left", "Tab")
+	p.Keys("-l", "écrire à part é")
+	p.Keys("BSpace", "BSpace")
+	p.Wait(`reason: écrire à part_`)
+	p.Keys("Enter")
+	p.log(`edit: "The user denied this call of Write. The user's reason: écrire à part\nDo not repeat the call unchanged. Do what the reason says."`)
+	p.Over(0)
+}
+
+// A user approves only what can be seen.
 func TestQuestion_WithoutRoomIsShownAbove(t *testing.T) {
 	t.Parallel()
 	p := newPane(t, 20, 80, "withdraw")
 	p.step("withdraw")
 	p.log("first: withdrawn")
 	p.step("ask")
-	p.Wait(`(?s)"asked".*\[y/a/n/\?\]`)
+	p.Wait(`(?s)"asked".*\[y/a/n/r/\?\]`)
 	p.Keys("n")
 	p.log("second: deny, remember 0")
 	p.Wait(`exit code 0`) // and no more: the terminal breaks what over looks for
@@ -262,7 +284,7 @@ func TestQuestion_WithdrawnDisappears(t *testing.T) {
 	if strings.Contains(strings.Join(screen, "\n"), "wants to run") {
 		t.Errorf("it is still there:\n%s", strings.Join(screen, "\n"))
 	}
-	p.Keys("y") // for nobody
+	p.Keys("y") // no question is open
 	p.step("ask")
 	p.Wait(`wants to run: asked   \[y`)
 	p.Keys("n")

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/drover-agents/drover"
 	"github.com/drover-agents/drover/agent/claudecode"
 	"github.com/drover-agents/drover/cmd/drover/internal/payload"
 	"github.com/drover-agents/drover/cmd/drover/internal/wording"
@@ -30,6 +31,16 @@ func (l *lines) notice(r row, p event.Payload) []row {
 		l.usage.Tokens = &event.Tokens{Coverage: event.CoverageComplete}
 		l.usage.Tokens.Totals.Input.Total, l.usage.Tokens.Totals.Output.Total = p.Input, p.Output
 		return nil
+	case gateway.ModelCall:
+		l.paid(p.CostUSD)
+		return nil
+	case drover.CompletionFailed:
+		l.unfinished = withoutTags(p.Feedback)
+		r.what, r.rows, r.tone = "check", errorRows, toneBad
+		r.subject = joinWords(fmt.Sprintf("failed, round %d", p.Round), l.unfinished)
+		if !p.SentBack {
+			r.subject = joinWords("failed, no rounds are left", l.unfinished)
+		}
 	case claudecode.Compaction:
 		r.what, r.subject = "compact", "the conversation was summarised"
 		r.figures = wording.Thousands(int64(p.TokensBefore)) + " tok"
@@ -45,6 +56,18 @@ func (l *lines) notice(r row, p event.Payload) []row {
 		return cellRow(r, p)
 	}
 	return []row{r}
+}
+
+// paid adds the cost of a model call to that of the run. A call without a price adds nothing.
+func (l *lines) paid(usd float64) {
+	if usd > 0 {
+		l.usage.Cost = &event.Cost{USD: l.usage.TotalCostUSD() + usd}
+	}
+}
+
+// withoutTags is the feedback of a check without the tags that mark it for the model.
+func withoutTags(feedback string) string {
+	return strings.TrimSpace(strings.NewReplacer("<blocker>", "", "</blocker>", "").Replace(feedback))
 }
 
 // A task is something that the agent runs in the background.

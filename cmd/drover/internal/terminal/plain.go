@@ -65,5 +65,8 @@ func (p *plain) Stopping() {
 func (p *plain) Close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if !p.closed && !p.lines.opts.Quiet {
+		p.print(p.lines.flush())
+	}
 	p.closed = true
 }

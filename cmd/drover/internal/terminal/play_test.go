@@ -3,6 +3,7 @@
 package terminal
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -36,6 +37,7 @@ var plays = map[string]func(ctx context.Context, p *player){
 	"writing":  playWriting,
 	"hostile":  playHostile,
 	"ask":      playAsk,
+	"edit":     playEdit,
 	"withdraw": playWithdraw,
 	"queue":    playQueue,
 	"stop":     playStop,
@@ -59,7 +61,8 @@ func play(name string) {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	p := &player{dir: os.Getenv(playDirVariable)}
-	p.View, p.Approver = New(os.Stdin, os.Stdout, Options{Dir: "/work", MaxUSD: 0.5, Quiet: name == "quiet"})
+	work := map[string]string{"edit": p.dir}
+	p.View, p.Approver = New(os.Stdin, os.Stdout, Options{Dir: cmp.Or(work[name], "/work"), MaxUSD: 0.5, Quiet: name == "quiet"})
 	func() {
 		defer p.Close()
 		plays[name](ctx, p)
@@ -72,8 +75,8 @@ func play(name string) {
 	os.Exit(0)
 }
 
-// say writes a line that the test can read.
-func (p *player) say(format string, args ...any) {
+// log writes a line that the test can read.
+func (p *player) log(format string, args ...any) {
 	f, err := os.OpenFile(filepath.Join(p.dir, "log"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
 		panic(err)
@@ -92,7 +95,7 @@ func (p *player) await(ctx context.Context, step string) {
 	}
 }
 
-func (p *player) tell(payloads ...event.Payload) {
+func (p *player) show(payloads ...event.Payload) {
 	for _, payload := range payloads {
 		p.Show(event.New(payload))
 	}
@@ -112,43 +115,43 @@ func answered(text string) event.Done {
 }
 
 func playRun(ctx context.Context, p *player) {
-	p.tell(event.Init{Model: "a-model", Tools: []string{"Bash"}}, event.Text{Content: strings.Repeat("many words ", 60)})
-	p.tell(toolCall("1", "Bash", `{"command":"npm test -- --`+strings.Repeat("very-", 60)+`long"}`))
+	p.show(event.Init{Model: "a-model", Tools: []string{"Bash"}}, event.Text{Content: strings.Repeat("many words ", 60)})
+	p.show(toolCall("1", "Bash", `{"command":"npm test -- --`+strings.Repeat("very-", 60)+`long"}`))
 	p.await(ctx, "result")
-	p.tell(toolResult("1", "Bash", "ok"))
+	p.show(toolResult("1", "Bash", "ok"))
 	p.await(ctx, "more")
 	for i := range 60 {
 		id := fmt.Sprint("more", i)
-		p.tell(toolCall(id, "Read", `{"file_path":"/work/file`+fmt.Sprint(i)+`.go"}`), toolResult(id, "Read", "ok"))
+		p.show(toolCall(id, "Read", `{"file_path":"/work/file`+fmt.Sprint(i)+`.go"}`), toolResult(id, "Read", "ok"))
 	}
 	p.await(ctx, "done")
-	p.tell(answered("The answer\nis 42."))
+	p.show(answered("The answer\nis 42."))
 }
 
 // playWriting writes a text a few times as fast as it may be drawn.
 func playWriting(ctx context.Context, p *player) {
-	p.tell(event.Init{Model: "a-model", Tools: []string{"Bash"}})
+	p.show(event.Init{Model: "a-model", Tools: []string{"Bash"}})
 	p.await(ctx, "write")
 	for i := range 200 {
-		p.tell(event.TextDelta{Delta: fmt.Sprintf("word %d\n", i)})
+		p.show(event.TextDelta{Delta: fmt.Sprintf("word %d\n", i)})
 		time.Sleep(5 * time.Millisecond)
 	}
-	p.tell(event.TextDelta{Delta: "the end"})
-	p.say("written")
+	p.show(event.TextDelta{Delta: "the end"})
+	p.log("written")
 	p.await(ctx, "done")
-	p.tell(event.Text{Content: "all"}, answered("all"))
+	p.show(event.Text{Content: "all"}, answered("all"))
 }
 
 func playHostile(ctx context.Context, p *player) {
-	p.tell(event.Text{Content: "\x1b[2J\x1b[31mred\rback " + strings.Repeat("漢字", 60) + " e\u0301"})
-	p.tell(toolCall("1", "Bash", `{"command":"echo \u001b]0;title\u0007 `+strings.Repeat("漢字", 60)+`"}`))
+	p.show(event.Text{Content: "\x1b[2J\x1b[31mred\rback " + strings.Repeat("漢字", 60) + " e\u0301"})
+	p.show(toolCall("1", "Bash", `{"command":"echo \u001b]0;title\u0007 `+strings.Repeat("漢字", 60)+`"}`))
 	p.await(ctx, "write")
-	p.tell(toolResult("1", "Bash", "\x1b[31m"), event.TextDelta{Delta: "\x1b[2J\x1b[H" + strings.Repeat("漢字", 100)})
+	p.show(toolResult("1", "Bash", "\x1b[31m"), event.TextDelta{Delta: "\x1b[2J\x1b[H" + strings.Repeat("漢字", 100)})
 	p.await(ctx, "done")
-	p.tell(answered("\x1b[31mred\x1b[H"))
+	p.show(answered("\x1b[31mred\x1b[H"))
 }
 
-// asked asks a question and says what was answered.
+// asked asks a question and logs the answer.
 func (p *player) asked(ctx context.Context, id, name, input string) {
 	q := gate.Question{
 		Call: toolCall(id, name, input), Reason: name + " needs the capability shellExecute, which has to be approved.",
@@ -157,23 +160,34 @@ func (p *player) asked(ctx context.Context, id, name, input string) {
 	a, err := p.Approve(ctx, q)
 	switch {
 	case errors.Is(err, context.Canceled):
-		p.say("%s: withdrawn", id)
+		p.log("%s: withdrawn", id)
 	case err != nil:
-		p.say("%s: %v", id, err)
+		p.log("%s: %v", id, err)
+	case strings.Contains(a.Reason, "reason"):
+		p.log("%s: %q", id, a.Reason)
 	default:
-		p.say("%s: %s, remember %d", id, a.Verdict, a.Remember)
+		p.log("%s: %s, remember %d", id, a.Verdict, a.Remember)
 	}
 }
 
 func playAsk(ctx context.Context, p *player) {
-	p.tell(toolCall("1", "Bash", `{"command":"npm test"}`))
+	p.show(toolCall("1", "Bash", `{"command":"npm test"}`))
 	p.await(ctx, "ask")
 	p.asked(ctx, "once", "Bash", `{"command":"npm test"}`)
 	p.asked(ctx, "this run", "Write", `{"file_path":"/work/a.txt","content":"text"}`)
 	p.asked(ctx, "no", "mcp__drover__deploy", `{}`)
 	p.asked(ctx, "why", "Bash", `{"command":"`+strings.Repeat("long ", 100)+`the last word"}`)
 	p.await(ctx, "done")
-	p.tell(answered("asked"))
+	p.show(answered("asked"))
+}
+
+// playEdit asks about an edit of a file that is there, before its call is reported.
+func playEdit(ctx context.Context, p *player) {
+	input := fmt.Sprintf(`{"file_path":"a.txt","content":%q}`, strings.Repeat("a line\n", 30))
+	p.show(event.Text{Content: "I write it."})
+	p.asked(ctx, "edit", "Write", input)
+	call := toolCall("edit", "Write", input)
+	p.show(call, toolResult("edit", "Write", "ok"), answered("done"))
 }
 
 func playWithdraw(ctx context.Context, p *player) {
@@ -196,20 +210,20 @@ func playQueue(ctx context.Context, p *player) {
 			answers <- struct{}{}
 		}()
 	}
-	p.tell(event.Text{Content: "a line above"})
+	p.show(event.Text{Content: "a line above"})
 	for range 3 {
 		<-answers
-		p.tell(event.Text{Content: "an answer came"})
+		p.show(event.Text{Content: "an answer came"})
 	}
 }
 
 func playStop(ctx context.Context, p *player) {
-	p.tell(toolCall("1", "Bash", `{"command":"npm test"}`))
+	p.show(toolCall("1", "Bash", `{"command":"npm test"}`))
 	p.await(ctx, "ask")
 	if ctx.Err() == nil {
 		p.asked(ctx, "stopped", "Bash", `{"command":"npm publish"}`)
 	}
 	p.Stopping()
 	p.await(context.Background(), "done")
-	p.tell(event.Done{Status: event.DoneInterrupted, Reason: "interrupt", Duration: time.Second, Usage: event.Usage{ToolUses: 1}})
+	p.show(event.Done{Status: event.DoneInterrupted, Reason: "interrupt", Duration: time.Second, Usage: event.Usage{ToolUses: 1}})
 }

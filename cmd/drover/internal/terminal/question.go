@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/drover-agents/drover/agent/claudecode/catalogue"
 	"github.com/drover-agents/drover/event"
@@ -33,7 +34,8 @@ func (v *live) Approve(ctx context.Context, q gate.Question) (gate.Answer, error
 		return gate.Answer{}, errClosed
 	}
 	defer v.asked()
-	v.ask(&question{Question: q, dir: v.lines.opts.Dir})
+	dir := v.lines.opts.Dir
+	v.ask(&question{Question: q, dir: dir, change: changeOf(q.Call, dir, true)})
 	select {
 	case <-time.After(timeToSee):
 	case <-ctx.Done():
@@ -48,15 +50,16 @@ func (v *live) Approve(ctx context.Context, q gate.Question) (gate.Answer, error
 // timeToSee is how long a question is there before keys count.
 const timeToSee = 250 * time.Millisecond
 
-// ask puts a question into the status line, without choices yet. Where that has no room for what is
-// asked, all of it is shown above: a user must not approve what cannot be seen.
+// ask puts a question into the status line, without choices yet, below the change that an edit would make. Where that
+// has no room for what is asked, all of it is shown above: a user must not approve what cannot be seen.
 func (v *live) ask(q *question) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.question = q
-	var above []string
+	v.lines.showed(q.Call.ID, q.change)
+	above := append(v.laidOut(v.lines.flush()), v.layout.change(q.change, askedRows, " (? shows all)")...)
 	if _, left := q.keys(v.layout.width - 1); left < leastSubject {
-		above = q.explained(v.layout.width)
+		above = append(above, q.explained(v.layout)...)
 	}
 	v.drawLocked(above)
 }
@@ -85,25 +88,39 @@ func (v *live) asked() {
 }
 
 const (
-	ctrlC  = 3
-	escape = 27
+	ctrlC     = 3
+	ctrlH     = 8
+	ctrlU     = 21
+	escape    = 27
+	space     = 32
+	backspace = 127
 )
 
-func (v *live) answer(ctx context.Context, q gate.Question) (gate.Answer, error) {
+// key waits for a key, as long as the question is one.
+func (v *live) key(ctx context.Context) (byte, error) {
 	for {
 		select {
 		case <-ctx.Done():
-			return gate.Answer{}, ctx.Err()
+			return 0, ctx.Err()
 		case <-v.over:
-			return gate.Answer{}, errClosed
+			return 0, errClosed
 		default:
 		}
 		key, err := v.keyboard.key()
 		if err != nil {
-			return gate.Answer{}, fmt.Errorf("drover: asking at the terminal: %w", err)
+			return 0, fmt.Errorf("drover: asking at the terminal: %w", err)
 		}
-		if ctx.Err() != nil {
-			continue // it was typed when the question was no longer one
+		if key != 0 && ctx.Err() == nil {
+			return key, nil
+		}
+	}
+}
+
+func (v *live) answer(ctx context.Context, q gate.Question) (gate.Answer, error) {
+	for {
+		key, err := v.key(ctx)
+		if err != nil {
+			return gate.Answer{}, err
 		}
 		switch key {
 		case 'y', 'Y':
@@ -111,7 +128,12 @@ func (v *live) answer(ctx context.Context, q gate.Question) (gate.Answer, error)
 		case 'a', 'A':
 			return gate.Answer{Verdict: event.Allow, Remember: gate.SameTool}, nil
 		case 'n', 'N':
-			return gate.Answer{Reason: fmt.Sprintf(deniedByUser, q.Call.Name)}, nil
+			return gate.Answer{Reason: denial(q.Call.Name, "")}, nil
+		case 'r', 'R':
+			reason, given, err := v.reason(ctx)
+			if err != nil || given {
+				return gate.Answer{Reason: denial(q.Call.Name, reason)}, err
+			}
 		case '?':
 			v.explain()
 		case escape:
@@ -122,29 +144,81 @@ func (v *live) answer(ctx context.Context, q gate.Question) (gate.Answer, error)
 	}
 }
 
+// maxReason is how many bytes of a reason are taken.
+const maxReason = 1000
+
+// reason reads the reason of a denial in the status line, up to Enter. Escape leads back to the question.
+func (v *live) reason(ctx context.Context) (text string, given bool, err error) {
+	for {
+		v.typed(&text)
+		key, err := v.key(ctx)
+		switch {
+		case err != nil:
+			return "", false, err
+		case key == '\r' || key == '\n':
+			return strings.TrimSpace(strings.ToValidUTF8(text, "")), true, nil
+		case key == escape && !v.keyboard.skipSequence():
+			v.typed(nil)
+			return "", false, nil
+		case key == ctrlC:
+			interruptSelf()
+		case key == ctrlU:
+			text = ""
+		case key == backspace || key == ctrlH:
+			_, size := utf8.DecodeLastRuneInString(text)
+			text = text[:len(text)-size]
+		case key >= space && len(text) < maxReason:
+			text += string([]byte{key})
+		}
+	}
+}
+
+// typed shows how far a reason has come. Nil means that none is typed.
+func (v *live) typed(text *string) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.question == nil {
+		return
+	}
+	v.question.reason = nil
+	if text != nil {
+		v.question.reason = new(strings.ToValidUTF8(*text, ""))
+	}
+	v.drawLocked(nil)
+}
+
 func (v *live) explain() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.question != nil {
-		v.drawLocked(v.question.explained(v.layout.width))
+		v.drawLocked(v.question.explained(v.layout))
 	}
 }
 
 // A question is in the status line, or about to be.
 type question struct {
 	gate.Question
-	dir  string
-	open bool // keys count
+	dir    string
+	change []string // the lines of a diff
+	open   bool     // keys count
+	reason *string  // of a denial, as far as it is typed
 }
 
 const (
-	choices      = "[y] once  [a] this run  [n] no  [?] why"
-	shortChoices = "[y/a/n/?]"
-	wideEnough   = 100 // columns; less has no room for a long question and words for the keys
+	choices       = "[y] once  [a] this run  [n] no  [r] no, with a reason  [?] why"
+	middleChoices = "[y] once [a] this run [n] no [r] reason [?] why"
+	shortChoices  = "[y/a/n/r/?]"
+	wideEnough    = 100 // columns; less has no room for a long question and words for the keys
+
+	reasonHead    = "  no, with the reason: "
+	reasonChoices = "   [enter] send it  [esc] back"
 )
 
 // line is the question in one line. An open one always has its choices; what is asked about is cut to the room, with a note.
 func (q *question) line(room int) string {
+	if q.reason != nil {
+		return q.reasonLine(room)
+	}
 	what := q.what()
 	keys, left := q.keys(room)
 	if !q.open {
@@ -162,14 +236,28 @@ func (q *question) line(room int) string {
 	return strings.TrimRight(cut(what, left)+"   "+keys, " ")
 }
 
+// reasonLine shows the end of a reason that is being typed.
+func (q *question) reasonLine(room int) string {
+	head, keys := reasonHead, reasonChoices
+	if room < columns(head)+columns(keys)+leastSubject {
+		head, keys = "  no: ", ""
+	}
+	return cut(head+clipStart(*q.reason+"_", room-columns(head)-columns(keys))+keys, room)
+}
+
 func (q *question) what() string {
 	return fmt.Sprintf("  %s wants to %s", safe(name(q.Call.Name)), q.wish())
 }
 
 // keys are the choices as far as there is room for them, and how many columns they leave.
 func (q *question) keys(room int) (keys string, left int) {
-	keys = choices
-	if columns(q.what())+3+columns(choices) > room && room < wideEnough {
+	what := columns(q.what()) + 3
+	switch {
+	case what+columns(choices) <= room:
+		keys = choices
+	case what+columns(middleChoices) <= room || room >= wideEnough:
+		keys = middleChoices
+	default:
 		keys = shortChoices
 	}
 	return keys, room - columns(keys) - 3
@@ -191,15 +279,15 @@ func (q *question) wish() string {
 }
 
 // explained is everything about the question, nothing clipped.
-func (q *question) explained(width int) []string {
+func (q *question) explained(l layout) []string {
 	var out []string
 	add := func(label, text string) {
-		rows, _ := wrap(text, width-12, 1<<20)
+		rows, _ := wrap(text, l.width-12, 1<<20)
 		for i, row := range rows {
 			if i > 0 {
 				label = ""
 			}
-			out = append(out, cut("  "+pad(label, 8)+"  ", width-2)+row)
+			out = append(out, cut("  "+pad(label, 8)+"  ", l.width-2)+row)
 		}
 	}
 	add("tool", q.Call.Name)
@@ -217,6 +305,10 @@ func (q *question) explained(width int) []string {
 		b.Write(q.Call.Input)
 	}
 	add("input", b.String())
-	add("keys", "[y] allow it once  [a] allow this tool for the rest of the run  [n] deny it")
+	if len(q.change) > 0 {
+		add("change", "as a diff:")
+		out = append(out, l.change(q.change, len(q.change), "")...)
+	}
+	add("keys", "[y] allow it once  [a] allow this tool for the rest of the run  [n] deny it  [r] deny it, and give the model a reason")
 	return append(out, "")
 }

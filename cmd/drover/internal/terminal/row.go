@@ -23,6 +23,8 @@ type row struct {
 	// because is the reason of a denial or failure: at the right if there are no figures and it has room, and else below.
 	because string
 	tone    tone
+	// change are the lines of a diff, which are safe. They are below the row.
+	change []string
 }
 
 // A tone is the emphasis of a row.
@@ -62,6 +64,11 @@ type layout struct {
 
 // lines are the lines of a row, none of them wider than the layout.
 func (l layout) lines(r row) []string {
+	return append(l.heading(r), l.change(r.change, madeRows, "")...)
+}
+
+// heading are the lines of a row without its change.
+func (l layout) heading(r row) []string {
 	head := l.head(r)
 	start := partsWidth(head)
 	switch {
@@ -76,7 +83,7 @@ func (l layout) lines(r row) []string {
 		room = l.tailAt(tail) - 2 - start
 	}
 	if room < min(leastSubject, columns(clip(r.subject, leastSubject))) {
-		below = append([]string{joined(tail)}, below...)
+		below = append(filled(joined(tail), l.width-start), below...)
 		tail, room = nil, l.width-start
 	}
 	subject := clip(r.subject, room)
@@ -211,6 +218,23 @@ func partsWidth(parts []part) int {
 		n += columns(p.text)
 	}
 	return n
+}
+
+// filled breaks figures into lines, between one figure and the next.
+func filled(figures string, most int) []string {
+	var out []string
+	for figure := range strings.SplitSeq(figures, "  ") {
+		figure = strings.TrimSpace(figure)
+		last := len(out) - 1
+		switch {
+		case figure == "":
+		case last >= 0 && columns(out[last])+2+columns(figure) <= most:
+			out[last] += "  " + figure
+		default:
+			out = append(out, figure)
+		}
+	}
+	return out
 }
 
 func joined(parts []part) string {

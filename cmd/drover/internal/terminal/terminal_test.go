@@ -23,6 +23,7 @@ import (
 	"github.com/drover-agents/drover/claude/claudetest"
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/gate"
+	"github.com/drover-agents/drover/gateway"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")
@@ -182,17 +183,21 @@ func TestStatus_FitsIntoTheRoom(t *testing.T) {
 	l.rows(event.New(event.TextDelta{Delta: "night."}))
 	check(40, "  model         …and stormy night.  12 s")
 	l.rows(event.New(event.Text{Content: "It was a dark and stormy night."}))
-	check(40, "  model                             12 s")
+	check(40, "  model         …and stormy night.  12 s") // it may be the answer
 	l.rows(event.New(toolCall("1", "Bash", `{"command":"npm test"}`)))
 	check(40, "  Bash          npm test            12 s")
 	l.rows(event.New(event.ToolProgress{ID: "1", Progress: 3, Total: 10, Message: "suites"}))
 	check(60, "  Bash          npm test (3 of 10 suites)               12 s")
 	l.rows(event.New(claudecode.Tokens{Input: 1200, Output: 34}))
 	check(60, "  Bash          npm test (3 of 10 suites)    12 s  1,234 tok")
+	l.rows(event.New(gateway.ModelCall{CostUSD: 0.02}))
+	l.rows(event.New(gateway.ModelCall{Unpriced: true}))
+	l.rows(event.New(event.Extension{Kind: gateway.KindModelCall, Data: []byte(`{"costUsd":0.001}`)}))
+	check(80, "  Bash          npm test (3 of 10 suites)       12 s  1,234 tok  $0.021 of $0.50")
 	check(20, "  Bash  12 s  1,234…")
 	check(3, "  …")
 	l.rows(event.New(toolResult("1", "Bash", "")))
-	check(40, "  model  12 s  1,234 tok")
+	check(60, "  model                     12 s  1,234 tok  $0.021 of $0.50")
 }
 
 func TestView_ClosedNeitherWritesNorAsks(t *testing.T) {
@@ -207,11 +212,11 @@ func TestView_ClosedNeitherWritesNorAsks(t *testing.T) {
 	}
 	defer func() { _ = errors.Join(in.Close(), other.Close(), out.Close()) }()
 	v := newLive(in, out, Options{started: time.Now()}, layout{width: 80})
-	v.Show(event.New(event.Text{Content: "before"}))
+	v.Show(event.New(event.Thinking{Summary: "before"}))
 	v.Close()
 	v.Close()
 	written, _ := os.ReadFile(out.Name())
-	if !strings.HasSuffix(string(written), "\r\x1b[J") || !strings.Contains(string(written), "model        before\r\n") {
+	if !strings.HasSuffix(string(written), "\r\x1b[J") || !strings.Contains(string(written), "thinking     before\r\n") {
 		t.Errorf("wrote %q, want a line, and the status line cleared in the end", written)
 	}
 	v.Show(event.New(event.Text{Content: "after"}))

@@ -128,6 +128,7 @@ func TestLines_NoRowIsWiderThanTheTerminal(t *testing.T) {
 			deep: rapid.IntRange(0, 4).Draw(t, "deep"), what: anyText().Draw(t, "what"), subject: anyText().Draw(t, "subject"),
 			rows: rapid.IntRange(0, 5).Draw(t, "rows"), mark: rapid.SampledFrom([]string{"", "ours", "denied"}).Draw(t, "mark"),
 			figures: anyText().Draw(t, "figures"), took: rapid.SampledFrom([]string{"", "12 ms"}).Draw(t, "took"), because: anyText().Draw(t, "because"),
+			change: diffLines(anyText().Draw(t, "change")),
 		}
 		l := layout{width: rapid.IntRange(1, 220).Draw(t, "width")}
 		for _, line := range l.lines(r) {
@@ -146,11 +147,16 @@ func TestStatus_NeverWiderThanItsRoom(t *testing.T) {
 		l.begin(newCall(anyText().Draw(t, "name"), input))
 		checkSafe(t, "call", l.status(room, true, 1e15), room)
 		_, call := newCall(anyText().Draw(t, "tool"), input)
-		q := question{gate.Question{Call: call, Reason: anyText().Draw(t, "reason")}, "/work", rapid.Bool().Draw(t, "open")}
+		q := question{
+			Question: gate.Question{Call: call, Reason: anyText().Draw(t, "reason")}, dir: "/work", open: rapid.Bool().Draw(t, "open"),
+			change: diffLines(anyText().Draw(t, "change")),
+		}
 		checkSafe(t, "question", q.line(room), room)
-		for _, line := range q.explained(room + 2) {
+		for _, line := range q.explained(layout{width: room + 2}) {
 			checkSafe(t, "explanation", line, room+2)
 		}
+		q.reason = new(anyText().Draw(t, "typed"))
+		checkSafe(t, "reason", q.line(room), room)
 	})
 }
 

@@ -14,14 +14,14 @@ import (
 	"github.com/drover-agents/drover/event"
 )
 
-// A witness allows everything and says so.
-type witness struct{ tell func(event.Event) }
+// A witness allows each call and emits the decision.
+type witness struct{ emit func(event.Event) }
 
-func (w *witness) TellTo(tell func(event.Event)) { w.tell = tell }
+func (w *witness) EmitTo(emit func(event.Event)) { w.emit = emit }
 
 func (w *witness) Decide(_ context.Context, c event.ToolCall) event.Decision {
 	d := event.Decision{CallID: c.ID, Verdict: event.Allow}
-	w.tell(event.New(d))
+	w.emit(event.New(d))
 	return d
 }
 

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// flagGroups are the headings under which the help of drover run has its flags, in this order.
+var flagGroups = []struct {
+	title string
+	flags []string
+}{
+	{"Agent", []string{"file", "arg", "allow-root", "no-project-file", "agent"}},
+	{"Permissions", []string{"permission-mode", "allow", "ask", "deny", "read-only", "tools", "unknown-tools"}},
+	{"Limits", []string{"max-turns", "side-calls", "max-usd", "max-tokens", "timeout"}},
+	{"Output", []string{"schema", "json", "quiet"}},
+	{"Conversation", []string{"continue", "resume"}},
+	{"Workspace", []string{"mount", "write-back", "write-back-incomplete", "diff"}},
+	{"Isolation", []string{"isolation", "allow-domain", "allow-localhost", "writable", "readable"}},
+	{"Model", []string{"model", "stored-login", "record", "replay", "model-script"}},
+}
+
+// A flagLine is the help of one flag: "  -f, --file file   run the agent".
+type flagLine struct{ line, name, head, usage string }
+
+var flagForm = regexp.MustCompile(`^ +((?:-\w, )?--([\w-]+).*?) {3,}(.*)$`)
+
+// flagLines is the help of the flags of a command by groups. Those of no group come last.
+func flagLines(cmd *cobra.Command) (titles []string, groups map[string][]flagLine) {
+	groups = map[string][]flagLine{}
+	for line := range strings.Lines(cmd.LocalFlags().FlagUsages()) {
+		parts := flagForm.FindStringSubmatch(strings.TrimRight(line, "\n"))
+		if parts == nil {
+			continue
+		}
+		title := "Other"
+		for _, g := range flagGroups {
+			if cmd.Name() == "run" && slices.Contains(g.flags, parts[2]) {
+				title = g.title
+			}
+		}
+		groups[title] = append(groups[title], flagLine{line, parts[2], parts[1], parts[3]})
+	}
+	for _, g := range flagGroups {
+		if groups[g.title] != nil {
+			titles = append(titles, g.title)
+		}
+	}
+	return append(titles, "Other"), groups
+}
+
+// groupedUsage prints what the help has below the description.
+func groupedUsage(cmd *cobra.Command) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "Usage:\n  %s\n\nExamples:\n%s\n\nFlags:\n", cmd.UseLine(), cmd.Example)
+	titles, groups := flagLines(cmd)
+	for _, title := range titles {
+		fmt.Fprintf(&b, "\n%s\n", title)
+		for _, l := range groups[title] {
+			b.WriteString(l.line)
+		}
+	}
+	_, err := fmt.Fprint(cmd.OutOrStderr(), b.String())
+	return err
+}

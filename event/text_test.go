@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package event
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestString_OfWhatUsersPrint(t *testing.T) {
+	count := TokenCount{InputTokens{Total: 1_204_000, CacheRead: new(int64(4000))}, OutputTokens{Total: 96}}
+	usage := Usage{ToolUses: 8, Tokens: &Tokens{Coverage: CoverageComplete, Totals: count}, Cost: &Cost{USD: 0.0214, Source: CostAgentEstimate}}
+	const spent = "1,204,096 tokens (1,204,000 in, 96 out, 4,000 of them from a cache), $0.0214, 8 tool calls"
+	input := json.RawMessage(`{"path":"a.go"}`)
+	for name, x := range map[string]struct {
+		value any
+		want  string
+	}{
+		"usage":                    {usage, spent},
+		"a pointer to it":          {&usage, spent},
+		"nothing reported":         {Usage{ToolUses: 1}, "1 tool call"},
+		"part of the tokens":       {Tokens{Coverage: CoveragePartial, Totals: TokenCount{InputTokens{Total: 1}, OutputTokens{}}}, "at least 1 token (1 in, 0 out)"},
+		"the share of a model":     {TokenRecord{Model: "opus", Provider: "anthropic", Requests: 2, Tokens: TokenCount{}, Cost: &Cost{USD: 1}, PricedUnits: []PricedUnit{{"web_search_request", 3}}}, "opus (anthropic): 2 requests, 0 tokens (0 in, 0 out), $1.0000, 3 web_search_request"},
+		"a call":                   {ToolCall{Name: "Read", Input: input}, `Read {"path":"a.go"}`},
+		"a call without input":     {ToolCall{Name: "Read"}, "Read {}"},
+		"a long call":              {ToolCall{Name: "Read", Input: json.RawMessage(`{"a":"` + strings.Repeat("é", 200) + `"}`)}, `Read {"a":"` + strings.Repeat("é", 97) + "…"},
+		"a result":                 {ToolResult{Name: "Read", Status: ToolSuccess, Output: input, Duration: 3 * time.Millisecond}, "Read success in 3ms"},
+		"a failed call":            {ToolResult{Name: "Bash", Status: ToolError, Failure: &ToolFailure{Message: "exit 1"}}, "Bash error: exit 1"},
+		"a question":               {PermissionRequest{Name: "Read", Input: input, Reason: "it is private"}, `Read {"path":"a.go"}: it is private`},
+		"a denial":                 {Decision{Tool: "Bash", Policy: "deny-list", Reason: "Bash is denied"}, "Bash: deny by deny-list: Bash is denied"},
+		"a permission":             {Decision{Verdict: Allow}, "allow"},
+		"an end":                   {Done{Status: DoneInterrupted, Reason: "stopped", Usage: Usage{ToolUses: 2}, Result: "So far.\n"}, "interrupted (stopped), 2 tool calls: So far."},
+		"an event":                 {Event{Kind: KindToolUse, Seq: 3, Payload: ToolCall{Name: "Read", Input: input}}, `3 tool_use: Read {"path":"a.go"}`},
+		"an event without payload": {Event{Kind: KindDone}, "done"},
+		"an unknown event":         {New(Extension{Kind: "x:y", Data: json.RawMessage(`{"a":1}`)}), `x:y: {"a":1}`},
+	} {
+		if got := fmt.Sprint(x.value); got != x.want {
+			t.Errorf("%s is printed as\n%s\nwant\n%s", name, got, x.want)
+		}
+	}
+}

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package guard
+
+import (
+	"fmt"
+	"strings"
+)
+
+// String lists the limits: "10000 tokens, $0.50, until 2026-11-18T20:00:00Z".
+func (b Budget) String() string {
+	var limits []string
+	for _, l := range []struct {
+		n    int64
+		unit string
+	}{{b.MaxTotalTokens, "tokens"}, {b.MaxInputTokens, "input tokens"}, {b.MaxOutputTokens, "output tokens"}, {b.MaxRequests, "requests"}} {
+		if l.n != 0 {
+			limits = append(limits, fmt.Sprintf("%d %s", l.n, l.unit))
+		}
+	}
+	if b.MaxCostUSD != 0 {
+		limits = append(limits, fmt.Sprintf("$%.2f", b.MaxCostUSD))
+	}
+	if !b.Deadline.IsZero() {
+		limits = append(limits, "until "+b.Deadline.String())
+	}
+	if len(limits) == 0 {
+		return "no limit"
+	}
+	return strings.Join(limits, ", ")
+}
+
+// String is what was consumed: "1204 tokens (1100 in, 104 out), $0.0060, 2 requests".
+func (u Usage) String() string {
+	text := fmt.Sprintf("%d tokens (%d in, %d out), $%.4f", u.TotalTokens(), u.InputTokens, u.OutputTokens, u.CostUSD)
+	if u.Requests > 0 {
+		text += fmt.Sprintf(", %d requests", u.Requests)
+	}
+	return text
+}
+
+// String is "done", or "not done" and the feedback.
+func (c Completion) String() string {
+	text := "done"
+	switch {
+	case c.Skipped:
+		text = "not checked"
+	case !c.Done:
+		text = "not done"
+	}
+	if feedback := strings.TrimSpace(strings.NewReplacer("<blocker>", "", "</blocker>", "").Replace(c.Feedback)); feedback != "" {
+		text += ": " + feedback
+	}
+	return text
+}
