@@ -5,6 +5,7 @@ package house
 import (
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -89,6 +90,21 @@ func TestLayers_ImportsPointDown(t *testing.T) {
 
 // maxInternal bounds the packages in internal/. What one package alone needs is below that package.
 const maxInternal = 15
+
+// maxRootFiles bounds the source files of the root.
+const maxRootFiles = 10
+
+// The root is read whole: few files, without those of tests.
+func TestLayers_RootHasFewFiles(t *testing.T) {
+	files, err := filepath.Glob("../../*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	files = slices.DeleteFunc(files, func(name string) bool { return strings.HasSuffix(name, "_test.go") })
+	if len(files) == 0 || len(files) > maxRootFiles {
+		t.Errorf("the root has %d files, want at most %d: %v", len(files), maxRootFiles, files)
+	}
+}
 
 func TestLayers_FewInternalPackages(t *testing.T) {
 	var found []string
