@@ -89,6 +89,8 @@ type evaluation struct {
 	before       string             // the conversation as it was before the turn under way
 	forks        bool               // the conversation that is resumed stays as it is
 	record       *Transcript
+	recorded     RunRecord // of the run under way, nil without a recorder
+	after        int64     // the session's position before the run
 	seq          int64 // of the last event
 	began        time.Time
 	past         pastCalls
@@ -231,12 +233,16 @@ func (e *evaluation) prepare(ctx context.Context) (_ context.Context, end func()
 		return ctx, end, err
 	}
 	ctx, end = e.bounded(ctx)
-	return ctx, end, e.openWorkingDir(ctx)
+	if err := e.openWorkingDir(ctx); err != nil {
+		return ctx, end, err
+	}
+	return ctx, end, e.beginRecord(ctx)
 }
 
 // start forgets what came before, and names the run.
 func (e *evaluation) start() {
 	e.stage, e.began, e.seq, e.past, e.resumeText, e.logged = StagePrepare, time.Now(), 0, pastCalls{}, "", false
+	e.after = e.opts.Session.Last()
 	e.summary = Summary{PromptName: e.prompt.Name(), Session: e.opts.Session, Completion: guard.Complete(), ResumeToken: e.resumeToken()}
 	e.identify()
 }

@@ -84,6 +84,8 @@ type Options struct {
 	Retry *RetryPolicy
 	// Transcript configures the transcript of the agent. Nil keeps it in the response.
 	Transcript *TranscriptOptions
+	// Recorder keeps the run. Nil keeps nothing.
+	Recorder Recorder
 	// Logger receives records of the evaluation's start, end, stages, turns, tool calls and failures. Nil discards them.
 	Logger *slog.Logger
 	// LogPrefix begins the names of the records of the evaluation, which are their messages and their key "event". Empty

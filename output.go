@@ -3,6 +3,7 @@
 package drover
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -22,6 +23,93 @@ import (
 	"github.com/drover-agents/drover/telemetry"
 	"github.com/drover-agents/drover/tool"
 )
+
+// A Recorder keeps evaluations, each message of a conversation as a run of its own. Package record has one that keeps them in files.
+type Recorder interface {
+	// Begin is called before the agent starts. If it fails the evaluation does.
+	Begin(ctx context.Context, run RunStart) (RunRecord, error)
+}
+
+// A RunRecord receives one run. Its methods are called one after the other.
+type RunRecord interface {
+	// Transcript is called with each entry of the transcript. It must not block.
+	Transcript(entry TranscriptEntry)
+	// End is called when the last event of the run is in the log. Its error changes neither the answer nor the error of the
+	// evaluation; [Summary.NotRecorded] has it.
+	End(end RunEnd) error
+}
+
+// A RunStart is what a recorder gets of a run that begins.
+type RunStart struct {
+	RunID, PromptName, Agent string
+	Began                    time.Time
+	// Settings are those of the options, and Resume is the token of the conversation that the run continues.
+	Settings agent.Settings
+	Resume   string
+	// Dir is the working directory, as far as it is known.
+	Dir string
+	// Session has the events of the run behind the position After. Other runs of the session may have entries there too.
+	Session *session.Session
+	After   int64
+}
+
+// A RunEnd is what a recorder gets of a run that has ended.
+type RunEnd struct {
+	Summary
+	// Err is the error of the evaluation, or nil.
+	Err error
+	// Last is the position of the last entry of the run.
+	Last int64
+	// Diff is the patch of all changes in the workspace, empty without one.
+	Diff []byte
+}
+
+// beginRecord has the run recorded from here on.
+func (e *evaluation) beginRecord(ctx context.Context) (err error) {
+	e.recorded = nil
+	if e.opts.Recorder == nil {
+		return nil
+	}
+	start := RunStart{
+		RunID: e.run.RunID, PromptName: e.prompt.Name(), Agent: e.adapter.Agent(), Began: e.began, Settings: e.opts.Settings,
+		Resume: e.resumeToken(), Dir: e.opts.Dir, Session: e.opts.Session, After: e.after,
+	}
+	if w := e.workingDir.workspace(); w != nil {
+		start.Dir = w.Root()
+	} else if a, ok := e.adapter.(dirAdapter); ok && start.Dir == "" {
+		start.Dir = a.Dir()
+	}
+	if e.recorded, err = e.opts.Recorder.Begin(ctx, start); err != nil {
+		return err
+	}
+	e.record.also(e.recorded)
+	return nil
+}
+
+// endRecord has the recorder keep the end of the run.
+func (e *evaluation) endRecord(ctx context.Context, failure *EvaluationError) {
+	if e.recorded == nil {
+		return
+	}
+	end := RunEnd{Summary: e.summary, Last: e.opts.Session.Last()}
+	if failure != nil {
+		end.Err = failure
+	}
+	var problem error
+	if w := e.workingDir.workspace(); w != nil && !e.workingDir.own {
+		var patch bytes.Buffer
+		if _, problem = w.Patch(ctx, &patch, nil); problem != nil {
+			problem = fmt.Errorf("the changes in the workspace: %w", problem)
+		}
+		end.Diff = patch.Bytes()
+	}
+	e.record.also(nil)
+	e.summary.NotRecorded = errors.Join(problem, e.recorded.End(end))
+	e.recorded = nil
+	if e.summary.NotRecorded != nil {
+		e.log(ctx, slog.LevelError, logRecord, slog.Any("error", e.summary.NotRecorded))
+	}
+}
 
 // output records the events of an evaluation, and gives them to telemetry and to the reader.
 type output struct {
@@ -116,6 +204,10 @@ func (e *evaluation) finish(ctx context.Context, out *output, o *outcome, err er
 	if kept := e.recordEnd(out, last, failure); kept != nil {
 		e.seq, failure = before, e.unrecorded(failure, kept)
 		last = e.lastEvents(out, failure)
+	}
+	e.endRecord(ctx, failure)
+	if failure != nil {
+		failure.Summary.NotRecorded = e.summary.NotRecorded
 	}
 	e.logEnd(ctx, failure)
 	e.observed(failure)
@@ -251,6 +343,7 @@ const (
 	logFailed   = "evaluate.failed"
 	logStage    = "evaluate.stage"
 	logCleanup  = "evaluate.cleanup"
+	logRecord   = "evaluate.record"
 	logTurn     = "evaluate.turn"
 	logTool     = "evaluate.tool"
 )

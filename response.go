@@ -64,6 +64,8 @@ type Summary struct {
 	// Cleanup is why the agent could not be ended in order, or its files could not be removed, after the
 	// evaluation. Nil means that nothing is left. It changes neither the answer nor the error, which wraps it.
 	Cleanup error
+	// NotRecorded is why the [Recorder] could not keep the run whole. It changes neither the answer nor the error.
+	NotRecorded error
 	// Session has everything that happened.
 	Session *session.Session
 	// Transcript is the transcript of the agent, or nil if it is disabled.
@@ -78,6 +80,9 @@ func (s Summary) String() string {
 	}
 	if s.Cleanup != nil {
 		text += "; the cleanup failed: " + s.Cleanup.Error()
+	}
+	if s.NotRecorded != nil {
+		text += "; not recorded whole: " + s.NotRecorded.Error()
 	}
 	return text
 }

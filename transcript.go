@@ -74,6 +74,7 @@ type Transcript struct {
 	forgotten int
 	last      map[string]int64 // the number of the last entry of each source
 	file      *os.File
+	recorded   RunRecord // of the run under way, or nil
 	err       error
 }
 
@@ -144,6 +145,16 @@ func (t *Transcript) begin(runID string) {
 	t.runID = runID
 }
 
+// also gives the entries from here on to a record too, nil to none.
+func (t *Transcript) also(record RunRecord) {
+	if t == nil {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.recorded = record
+}
+
 // receiver takes lines of the agent. It is nil for a disabled transcript.
 func (t *Transcript) receiver() func(agent.TranscriptLine) {
 	if t == nil {
@@ -205,6 +216,9 @@ func (t *Transcript) writeLocked(e TranscriptEntry) {
 }
 
 func (t *Transcript) tellLocked(e TranscriptEntry) {
+	if t.recorded != nil {
+		t.recorded.Transcript(e)
+	}
 	if t.opts.Entry == nil {
 		return
 	}

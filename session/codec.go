@@ -20,6 +20,9 @@ type entryWire struct {
 	Event json.RawMessage `json:"event"`
 }
 
+// Record returns the entry as a store keeps it.
+func (e Entry) Record() (Record, error) { return encode(&e) }
+
 func encode(entry *Entry) (Record, error) {
 	e, err := encodeEvent(entry.Event)
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 
 	"github.com/drover-agents/drover/advice"
+	"github.com/drover-agents/drover/internal/plainfile"
 )
 
 // maxKeptBuffer is the most memory that Append keeps for the next call.
@@ -33,7 +34,7 @@ func (s *FileStore) Init(head Head) error {
 		return fmt.Errorf("session: beginning the log %s: %w", s.path, err)
 	}
 	if s.opts.Sync != SyncNever {
-		if err := syncDir(filepath.Dir(s.path)); err != nil {
+		if err := plainfile.SyncDir(filepath.Dir(s.path)); err != nil {
 			return s.breakDown(fmt.Errorf("session: beginning the log %s: %w", s.path, err))
 		}
 	}

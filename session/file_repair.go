@@ -9,6 +9,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"github.com/drover-agents/drover/internal/plainfile"
 )
 
 // A CorruptError is damage in a log that records follow. It matches [ErrCorrupt].
@@ -126,7 +128,7 @@ func salvage(path string, f logFile, size int64, perm fs.FileMode) (kept int64, 
 	rest := io.NewSectionReader(f, good.offset, size-good.offset)
 	movedTo, err = saveBeside(path+".damaged", 0, perm, rest, SyncAlways)
 	if err == nil {
-		err = syncDir(filepath.Dir(path))
+		err = plainfile.SyncDir(filepath.Dir(path))
 	}
 	if err != nil {
 		return 0, "", fmt.Errorf("session: salvaging %s: %w", path, err)

@@ -39,6 +39,57 @@ func newLineReader(f io.ReaderAt, from, to int64) *lineReader {
 	return &lineReader{src: bufio.NewReaderSize(io.NewSectionReader(f, from, to-from), int(size)), offset: from}
 }
 
+// An EntryReader reads a log from its beginning, wherever it is stored: in a file, an archive, a response.
+type EntryReader struct {
+	lines *lineReader
+	head  Head
+	last  int64
+}
+
+// NewEntryReader reads the header of a log in the format of [OpenFile].
+func NewEntryReader(r io.Reader) (*EntryReader, error) {
+	e := &EntryReader{lines: &lineReader{src: bufio.NewReaderSize(r, 64<<10)}}
+	l, err := e.lines.next()
+	if err == nil {
+		e.head, err = decodeHead("the log", l)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("session: reading a log: %w", err)
+	}
+	return e, nil
+}
+
+// Head is the header of the log.
+func (e *EntryReader) Head() Head { return e.head }
+
+// ErrTorn is wrapped for a last line without an end: a program that was killed leaves one, and one that writes may for a moment.
+var ErrTorn = errors.New("the last line has no end")
+
+// Next returns the next entry, or [io.EOF] behind the last one. Damage is an error that wraps [ErrCorrupt], and a last line without
+// an end one that wraps [ErrTorn].
+func (e *EntryReader) Next() (Entry, error) {
+	l, err := e.lines.next()
+	if errors.Is(err, io.EOF) {
+		return Entry{}, io.EOF
+	}
+	if err == nil && !l.whole && !l.long {
+		return Entry{}, fmt.Errorf("session: reading a log: after entry %d: %w", e.last, ErrTorn)
+	}
+	var pos int64
+	if err == nil {
+		pos, err = l.record()
+	}
+	if err != nil {
+		return Entry{}, fmt.Errorf("session: reading a log: %w: after entry %d: %w", ErrCorrupt, e.last, err)
+	}
+	entry, err := decodeNext(Record{pos, bytes.Clone(l.text)}, e.last)
+	if err != nil {
+		return Entry{}, fmt.Errorf("session: reading a log: %w", err)
+	}
+	e.last = pos
+	return *entry, nil
+}
+
 // next returns the next line, whose text is valid until the next call, or io.EOF.
 func (r *lineReader) next() (logLine, error) {
 	l := logLine{at: r.offset}

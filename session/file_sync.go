@@ -3,13 +3,12 @@
 package session
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
-	"runtime"
-	"syscall"
 	"time"
+
+	"github.com/drover-agents/drover/internal/plainfile"
 )
 
 // A SyncPolicy is when a [FileStore] forces its records to the disk. With every policy, the death of the process
@@ -55,22 +54,6 @@ func (p *SyncPolicy) UnmarshalText(text []byte) error {
 	return fmt.Errorf("session: %q is not a sync policy: use always, interval or never", text)
 }
 
-// syncDir makes the names in a directory durable, except on Windows and some file systems, which have no such call.
-func syncDir(dir string) error {
-	if runtime.GOOS == "windows" {
-		return nil
-	}
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	defer d.Close()
-	if err := d.Sync(); err != nil && !errors.Is(err, syscall.EINVAL) && !errors.Is(err, errors.ErrUnsupported) {
-		return err
-	}
-	return nil
-}
-
 // makeDir creates a directory and those above it, and makes their names durable unless the policy is SyncNever.
 func makeDir(dir string, policy SyncPolicy) error {
 	var missing []string
@@ -87,7 +70,7 @@ func makeDir(dir string, policy SyncPolicy) error {
 		return err
 	}
 	for _, d := range missing {
-		if err := syncDir(filepath.Dir(d)); err != nil {
+		if err := plainfile.SyncDir(filepath.Dir(d)); err != nil {
 			return err
 		}
 	}

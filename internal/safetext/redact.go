@@ -100,7 +100,7 @@ func base64Forms(v string) []string {
 
 // String returns s without secrets.
 func (r *Redactor) String(s string) string {
-	return redactPatterns(r.known(s), r.mark())
+	return redactPatterns(r.known(s), r.Mark())
 }
 
 // Bytes returns b without secrets. It returns b itself if b has no secrets.
@@ -112,7 +112,8 @@ func (r *Redactor) Bytes(b []byte) []byte {
 	return b
 }
 
-func (r *Redactor) mark() string {
+// Mark is what takes the place of a secret.
+func (r *Redactor) Mark() string {
 	if r == nil {
 		return defaultMarker
 	}

@@ -51,7 +51,7 @@ func (r *Redactor) attr(a slog.Attr) slog.Attr {
 	switch v := a.Value.Resolve(); v.Kind() {
 	case slog.KindString:
 		if s := v.String(); s != "" && secretName().MatchString(a.Key) {
-			return slog.String(key, r.mark())
+			return slog.String(key, r.Mark())
 		} else {
 			return slog.String(key, r.String(s))
 		}

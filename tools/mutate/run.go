@@ -155,10 +155,12 @@ func (r *result) verdict(test string) string {
 	}
 }
 
-// goTest runs tests of one package. The overlay is passed in GOFLAGS, so that programs which tests build have it too.
+// goTest runs tests of one package. The overlay is passed in GOFLAGS, so that programs which tests build have it too. With one,
+// the first failure ends the test: it has noticed the mutation.
 func goTest(ctx context.Context, folder string, tests []string, overlay string) (*result, error) {
 	limit := perTest * time.Duration(len(tests))
-	cmd := exec.CommandContext(ctx, "go", "test", "-json", "-vet=off", "-count=1", "-timeout="+limit.String(), "-run=^("+strings.Join(tests, "|")+")$", folder)
+	cmd := exec.CommandContext(ctx, "go", "test", "-json", "-vet=off", "-ldflags=-s -w", "-count=1", fmt.Sprintf("-failfast=%t", overlay != ""),
+		"-timeout="+limit.String(), "-run=^("+strings.Join(tests, "|")+")$", folder)
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.WaitDelay = 10 * time.Second
 	if overlay != "" {

@@ -1,0 +1,319 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package record
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"runtime"
+	"sync"
+	"time"
+
+	"github.com/drover-agents/drover"
+	"github.com/drover-agents/drover/advice"
+	"github.com/drover-agents/drover/internal/filelock"
+	"github.com/drover-agents/drover/internal/plainfile"
+	"github.com/drover-agents/drover/internal/plainjson"
+	"github.com/drover-agents/drover/internal/safelog"
+	"github.com/drover-agents/drover/session"
+)
+
+// RecorderOptions configure a [Recorder]. The zero value is ready to use.
+type RecorderOptions struct {
+	// Secrets are values that must not be in the record, such as credentials and variables that are passed in. Known forms of
+	// keys and tokens are always replaced.
+	Secrets []string
+	// Name is what the owner calls the agent, and Folder where its runs belong; empty means the working directory. Command is the
+	// command line, if there is one.
+	Name, Folder string
+	Command      []string
+	// Versions are those of programs and files that a reader may ask about.
+	Versions map[string]string
+	// Keep bounds what the store has. It is applied after each run, at most once in ten minutes.
+	Keep Retention
+	// Logger receives failures that no caller receives. Nil discards them.
+	Logger *slog.Logger
+}
+
+// A Recorder keeps evaluations in a store. It may be used by several at a time.
+type Recorder struct {
+	store *Store
+	opts  RecorderOptions
+	mask  *masker
+}
+
+// NewRecorder returns a recorder that keeps runs in s.
+func NewRecorder(s *Store, o *RecorderOptions) *Recorder {
+	r := &Recorder{store: s}
+	if o != nil {
+		r.opts = *o
+	}
+	r.opts.Logger = safelog.Logger(r.opts.Logger)
+	r.mask = newMasker(r.opts.Secrets)
+	return r
+}
+
+// Begin implements [drover.Recorder]. When it returns the run is on the disk, and listed.
+func (r *Recorder) Begin(_ context.Context, start drover.RunStart) (drover.RunRecord, error) {
+	k, err := r.begin(start)
+	if err != nil {
+		return nil, advice.Wrap(fmt.Errorf("record: the run cannot be kept in %s: %w", r.store.dir, err),
+			"make room there, or keep nothing of this run")
+	}
+	return k, nil
+}
+
+func (r *Recorder) begin(start drover.RunStart) (_ *keptRun, err error) {
+	if !validID(start.RunID) {
+		return nil, fmt.Errorf("the id %q cannot name a folder", start.RunID)
+	}
+	k := &keptRun{
+		Recorder: r, start: start, folder: start.Began.UTC().Format(dayForm) + "/" + start.RunID, done: make(chan struct{}),
+	}
+	k.dir = filepath.Join(r.store.dir, filepath.FromSlash(k.folder))
+	if err := os.MkdirAll(filepath.Dir(k.dir), 0o700); err != nil {
+		return nil, err
+	}
+	if err := os.Mkdir(k.dir, 0o700); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, k.close(), os.RemoveAll(k.dir))
+		}
+	}()
+	if k.lock, err = os.OpenFile(filepath.Join(k.dir, lockFile), os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600); err != nil {
+		return nil, err
+	}
+	if _, err := filelock.Try(k.lock); err != nil {
+		return nil, err
+	}
+	if k.log, err = session.OpenFile(filepath.Join(k.dir, eventsFile), &session.FileOptions{Sync: session.SyncInterval, Logger: r.opts.Logger}); err != nil {
+		return nil, err
+	}
+	head := session.Head{Version: session.EncodingVersion, ID: start.Session.ID(), Created: start.Began, Tags: start.Session.Tags()}
+	if err := k.log.Init(head); err != nil {
+		return nil, err
+	}
+	if k.transcript, err = os.OpenFile(filepath.Join(k.dir, transcriptFile), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600); err != nil {
+		return nil, err
+	}
+	k.lines = bufio.NewWriter(k.transcript)
+	if err := k.write(infoFile, k.info()); err != nil {
+		return nil, err
+	}
+	if err := r.store.report(ChangeBegin, k.folder); err != nil {
+		return nil, err
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	k.stop = stop
+	go k.follow(ctx)
+	return k, nil
+}
+
+// A keptRun is a run that is being recorded.
+type keptRun struct {
+	*Recorder
+	start       drover.RunStart
+	folder, dir string
+	lock        *os.File
+	log         *session.FileStore
+	stop        func()
+	done        chan struct{} // closed when the log is no longer followed
+
+	mu         sync.Mutex
+	transcript *os.File
+	lines      *bufio.Writer
+	last       int64         // the session's position at the end, once it is known
+	caughtUp   chan struct{} // closed when last is recorded
+	seen       int64         // the session's position that is recorded
+	problem    error
+}
+
+func (k *keptRun) info() Info {
+	s := k.start
+	info := Info{
+		Format: Format, ID: s.RunID, Session: s.Session.ID(), Began: s.Began, Agent: s.Agent, Prompt: s.PromptName, Name: k.opts.Name,
+		Folder: k.opts.Folder, Model: s.Settings.Model, Resumes: s.Resume, Command: k.opts.Command, Settings: settingsOf(s.Settings),
+		Versions: map[string]string{"system": runtime.GOOS + "/" + runtime.GOARCH, "go": runtime.Version()},
+	}
+	if info.Folder == "" {
+		info.Folder = s.Dir
+	}
+	for name, version := range k.opts.Versions {
+		info.Versions[name] = version
+	}
+	return info
+}
+
+// write writes a small file of the run, whole or not at all, without secrets.
+func (k *keptRun) write(name string, v any) error {
+	text, err := plainjson.Marshal(v)
+	if err != nil {
+		return err
+	}
+	return k.writeText(name, append(k.mask.json(text), '\n'))
+}
+
+func (k *keptRun) writeText(name string, text []byte) error {
+	path := filepath.Join(k.dir, name)
+	f, err := os.OpenFile(path+".new", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(text)
+	if err = errors.Join(err, f.Sync(), f.Close()); err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(f.Name()))
+	}
+	return plainfile.SyncDir(k.dir)
+}
+
+// follow records the entries of the session behind those that it had, until the context ends.
+func (k *keptRun) follow(ctx context.Context) {
+	defer close(k.done)
+	for entry, err := range k.start.Session.After(ctx, k.start.After) {
+		if err == nil {
+			err = k.entry(entry)
+		}
+		k.mu.Lock()
+		if err != nil && k.problem == nil {
+			k.problem = err
+		}
+		failed := k.problem != nil
+		if k.seen = entry.Pos; k.caughtUp != nil && (k.seen >= k.last || failed) {
+			close(k.caughtUp)
+			k.caughtUp = nil
+		}
+		k.mu.Unlock()
+		if failed {
+			return
+		}
+	}
+}
+
+// entry records one entry of the session. Its number counts from the first one of the run.
+func (k *keptRun) entry(entry session.Entry) error {
+	entry.Pos -= k.start.After
+	if back, ok := entry.Event.Payload.(session.Restored); ok {
+		back.To = max(0, back.To-k.start.After)
+		entry.Event.Payload = back
+	}
+	record, err := entry.Record()
+	if err != nil {
+		return err
+	}
+	record.Data = k.mask.json(record.Data)
+	return k.log.Append([]session.Record{record})
+}
+
+// Transcript implements [drover.RunRecord].
+func (k *keptRun) Transcript(entry drover.TranscriptEntry) {
+	text, err := plainjson.Marshal(entry)
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.problem != nil {
+		return
+	}
+	if err == nil {
+		_, err = k.lines.Write(append(k.mask.json(text), '\n'))
+	}
+	if err != nil {
+		k.problem = err
+	}
+}
+
+// Diff keeps the patch of what the run changed in its workspace. Call it before the end of the run.
+func (k *keptRun) diff(text []byte) error {
+	if len(text) == 0 {
+		return nil
+	}
+	return k.writeText(diffFile, k.mask.text(text))
+}
+
+// End implements [drover.RunRecord]. When it returns the run is on the disk as it ended.
+func (k *keptRun) End(end drover.RunEnd) error {
+	k.wait(end.Last)
+	k.stop()
+	<-k.done
+	e := endOf(end)
+	k.mu.Lock()
+	if k.problem == nil {
+		k.problem = k.lines.Flush()
+	}
+	if k.problem == nil {
+		k.problem = k.transcript.Sync()
+	}
+	e.Entries, e.Problem = k.seen-k.start.After, errorText(k.problem)
+	err := k.problem
+	k.mu.Unlock()
+	// The log is on the disk before the end is, and the lock is held until both are.
+	err = errors.Join(err, k.log.Close(), k.diff(end.Diff), k.write(endFile, e), k.store.report(ChangeEnd, k.folder), k.close())
+	k.prune()
+	if err != nil {
+		return advice.Wrap(fmt.Errorf("record: the run could not be kept whole in %s: %w", k.dir, err), "make room there before the next run")
+	}
+	return nil
+}
+
+// wait waits until the log is recorded up to a position of the session, or cannot be.
+func (k *keptRun) wait(last int64) {
+	k.mu.Lock()
+	k.last = last
+	caughtUp := make(chan struct{})
+	if k.problem != nil || k.seen >= last || last <= k.start.After {
+		close(caughtUp)
+	} else {
+		k.caughtUp = caughtUp
+	}
+	k.mu.Unlock()
+	select {
+	case <-caughtUp:
+	case <-k.done:
+	}
+}
+
+func (k *keptRun) close() (err error) {
+	if k.stop != nil {
+		k.stop()
+		<-k.done
+	}
+	if k.log != nil {
+		err = errors.Join(err, k.log.Close())
+	}
+	if k.transcript != nil {
+		err = errors.Join(err, k.transcript.Close())
+	}
+	if k.lock != nil {
+		err = errors.Join(err, filelock.Unlock(k.lock), k.lock.Close())
+	}
+	return err
+}
+
+// pruneEvery is how often the limits of the store are applied.
+const pruneEvery = 10 * time.Minute
+
+// prune applies the limits of the store, if no program has lately.
+func (k *keptRun) prune() {
+	path := filepath.Join(k.store.dir, "pruned")
+	if info, err := os.Stat(path); err == nil && time.Since(info.ModTime()) < pruneEvery {
+		return
+	}
+	err := os.WriteFile(path, nil, 0o600)
+	if err == nil {
+		err = os.Chtimes(path, time.Time{}, time.Now())
+	}
+	if err == nil {
+		_, err = k.store.Prune(k.opts.Keep, time.Now())
+	}
+	if err != nil {
+		k.opts.Logger.Error("record: old runs could not be removed", "folder", k.store.dir, "error", err)
+	}
+}
