@@ -11,8 +11,8 @@ import (
 	"go.uber.org/goleak"
 )
 
-// Main runs the tests of a package and then fails if they left a temporary file or a goroutine. Call
-// it from TestMain; it does not return.
+// Main runs the tests of a package and then fails if they left a temporary file or a goroutine. What programs keep in the
+// user's state folder goes to a folder of its own, which is removed. Call Main from TestMain; it does not return.
 func Main(m *testing.M) { os.Exit(mainCode(m)) }
 
 func mainCode(m *testing.M) int {
@@ -22,6 +22,13 @@ func mainCode(m *testing.M) int {
 		return 1
 	}
 	defer func() { _ = os.RemoveAll(temp) }()
+	state, err := os.MkdirTemp("", "drover-tests-state-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "claudetest:", err)
+		return 1
+	}
+	defer func() { _ = os.RemoveAll(state) }()
+	_ = os.Setenv("XDG_STATE_HOME", state)
 	// The slots are shared with other test programs, so they stay in their common folder.
 	_ = os.Setenv("DROVER_SLOTS", slotFolder())
 	_ = os.Setenv("TMPDIR", temp)

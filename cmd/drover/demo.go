@@ -31,8 +31,8 @@ import (
 	"github.com/drover-agents/drover/gate"
 	"github.com/drover-agents/drover/gateway"
 	"github.com/drover-agents/drover/guard"
-	"github.com/drover-agents/drover/internal/leftover"
 	"github.com/drover-agents/drover/isolation"
+	"github.com/drover-agents/drover/record"
 	"github.com/drover-agents/drover/session"
 )
 
@@ -73,7 +73,7 @@ type demo struct {
 
 	project project
 	model   *demoModel
-	record  *record
+	record  *demoRecord
 }
 
 // guarded ends the demo when the output is lost.
@@ -110,10 +110,9 @@ func (d *demo) run(ctx context.Context) (err error) {
 	if err := ready.Err(); err != nil {
 		return err
 	}
-	if d.record, err = newRecord(); err != nil {
+	if d.record, err = newDemoRecord(); err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, d.record.close()) }()
 	d.introduce(ready)
 	return d.review(ctx, adapter)
 }
@@ -174,15 +173,21 @@ func (d *demo) review(ctx context.Context, adapter agent.Adapter) error {
 	if incomplete, ok := root.IncompleteResponse[review](err); ok {
 		resp, err = incomplete, advice.Wrap(err, "run the demo again")
 	}
-	d.record.print(d.out, resp, d.model)
+	runID := ""
+	if failure, ok := errors.AsType[*root.EvaluationError](err); ok {
+		runID = failure.Summary.RunID
+	} else if resp != nil {
+		runID = resp.RunID
+	}
+	d.record.print(d.out, resp, d.model, runID)
 	return err
 }
 
 // options are the bounds of the review. The gate refuses changes of files, and the isolation blocks the others.
 func (d *demo) options(approver gate.Approver) *root.Options {
 	return &root.Options{
-		Session:    d.record.session,
-		Transcript: d.record.options(),
+		Session:  d.record.session,
+		Recorder: d.record.recorder,
 		Settings: agent.Settings{
 			Dir:         d.project.work,
 			Tools:       []string{"Read", "Write", "Grep", "Glob", "Bash", "count_lines"},
@@ -281,58 +286,24 @@ func (p project) startScript(description string) (*demoModel, error) {
 	return &demoModel{description: description, upstream: upstream, close: server.Close}, nil
 }
 
-type record struct {
-	session *session.Session
-	dir     string
+// A demoRecord is what is kept of the demo.
+type demoRecord struct {
+	session  *session.Session
+	store    *record.Store
+	recorder *record.Recorder
 }
 
-const (
-	sessionFile    = "session.jsonl"
-	transcriptFile = "transcript.jsonl"
-)
-
-func newRecord() (*record, error) {
-	r, err := openRecord()
-	if err != nil {
-		return nil, advice.Wrap(fmt.Errorf("the folder in which the record of the demo is kept: %w", err),
-			"set XDG_STATE_HOME to a folder that can be written to")
-	}
-	return r, nil
-}
-
-func openRecord() (*record, error) {
-	state, err := leftover.StateFolder()
+func newDemoRecord() (*demoRecord, error) {
+	store, err := openRuns("")
 	if err != nil {
 		return nil, err
 	}
-	all := filepath.Join(state, "demo")
-	if err := os.MkdirAll(all, 0o700); err != nil {
-		return nil, err
-	}
-	dir, err := os.MkdirTemp(all, time.Now().Format("2006-01-02-150405-"))
-	if err != nil {
-		return nil, err
-	}
-	store, err := session.OpenFile(filepath.Join(dir, sessionFile), nil)
-	if err != nil {
-		return nil, err
-	}
-	s, err := session.Open(store, nil)
-	if err != nil {
-		return nil, errors.Join(err, store.Close())
-	}
-	return &record{session: s, dir: dir}, nil
-}
-
-func (r *record) close() error { return r.session.Close() }
-
-// options keep the transcript too.
-func (r *record) options() *root.TranscriptOptions {
-	return &root.TranscriptOptions{File: filepath.Join(r.dir, transcriptFile)}
+	opts := &record.RecorderOptions{Secrets: secretValues(nil), Name: "demo", Versions: map[string]string{"drover": builtVersion()}, Command: os.Args}
+	return &demoRecord{session: session.New(nil), store: store, recorder: record.NewRecorder(store, opts)}, nil
 }
 
 // print prints the cost, the events and the files of a run. resp is nil if it failed.
-func (r *record) print(w io.Writer, resp *root.Response[review], m *demoModel) {
+func (r *demoRecord) print(w io.Writer, resp *root.Response[review], m *demoModel, runID string) {
 	fmt.Fprintln(w)
 	if resp != nil {
 		charged := ""
@@ -343,14 +314,14 @@ func (r *record) print(w io.Writer, resp *root.Response[review], m *demoModel) {
 			wording.Thousands(resp.Usage.InputTokens()+resp.Usage.OutputTokens()), wording.Plural(resp.Turns, "model call"), charged)
 	}
 	r.printEvents(w)
-	fmt.Fprintf(w, "Record   %s\n", r.dir)
-	fmt.Fprintf(w, "         %-16s  all these events, one per line\n", sessionFile)
-	fmt.Fprintf(w, "         %-16s  what the agent wrote down\n", transcriptFile)
-	fmt.Fprintf(w, "         look at it: jq -c '.event // empty' %s\n", shellWord(filepath.Join(r.dir, sessionFile)))
+	if run, err := r.store.Find(runID); err == nil {
+		fmt.Fprintf(w, "Record   %s\n", run.Path)
+		fmt.Fprintf(w, "         look at it: drover runs show %s\n", shortID(run.ID))
+	}
 }
 
 // printEvents prints the number of events of each kind, the most frequent first.
-func (r *record) printEvents(w io.Writer) {
+func (r *demoRecord) printEvents(w io.Writer) {
 	counts, all := map[event.Kind]int{}, 0
 	for e := range r.session.Events() {
 		counts[e.Kind]++
@@ -367,11 +338,4 @@ func (r *record) printEvents(w io.Writer) {
 		}
 		fmt.Fprintln(w, strings.TrimRight(line, " "))
 	}
-}
-
-func shellWord(path string) string {
-	if strings.ContainsAny(path, " '\"$\\") {
-		return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'"
-	}
-	return path
 }

@@ -166,7 +166,7 @@ func checkRecord(t *testing.T, stdout string) {
 	if named == nil {
 		t.Fatalf("no record is named in\n%s", stdout)
 	}
-	store, err := session.OpenFile(filepath.Join(named[2], sessionFile), &session.FileOptions{ReadOnly: true})
+	store, err := session.OpenFile(filepath.Join(named[2], "events.jsonl"), &session.FileOptions{ReadOnly: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -182,7 +182,7 @@ func checkRecord(t *testing.T, stdout string) {
 	if fmt.Sprint(n) != named[1] {
 		t.Errorf("the session on disk has %d events, and %s were reported", n, named[1])
 	}
-	if text, err := os.ReadFile(filepath.Join(named[2], transcriptFile)); err != nil || !strings.Contains(string(text), "toolu_api") {
+	if text, err := os.ReadFile(filepath.Join(named[2], "transcript.jsonl")); err != nil || !strings.Contains(string(text), "toolu_api") {
 		t.Errorf("the transcript has %d bytes and lacks the last call (%v)", len(text), err)
 	}
 }
@@ -197,7 +197,7 @@ func mask(text string) string {
 		{`(?m) +\d+(\.\d)? ms$`, " TIME"},
 		{`(?m) +\d+\.\d s$`, " TIME"},
 		{`(?m)^Record   .*`, "Record   FOLDER"},
-		{`(?m)empty' .*/`, "empty' FOLDER/"},
+		{`(?m)runs show .*`, "runs show RUN"},
 	} {
 		text = regexp.MustCompile(r.pattern).ReplaceAllString(text, r.with)
 	}
@@ -449,7 +449,7 @@ func TestDemo_NeedsAFolderForItsRecording(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	writeFile(t, file, nil)
 	t.Setenv("XDG_STATE_HOME", file)
-	if _, err := newRecord(); err == nil || !strings.Contains(advice.Text(err), "\n  next: set XDG_STATE_HOME") {
+	if _, err := newDemoRecord(); err == nil || !strings.Contains(advice.Text(err), "\n  next: set XDG_STATE_HOME") {
 		t.Errorf("got %v, want what to do", err)
 	}
 }

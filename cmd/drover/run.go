@@ -51,6 +51,8 @@ type runOptions struct {
 	project     *agentfile.Project // nil without one
 	json, quiet bool
 
+	keep keepFlags
+
 	record, replay, modelScript string
 
 	// state is the folder in which conversations are kept. Empty means leftover.StateFolder.
@@ -150,6 +152,8 @@ func (o *runOptions) addFlags(cmd *cobra.Command) {
 	f.BoolVar(&o.isolation.storedLogin, "stored-login", false, "use the login that the CLI has stored, if there is no key")
 	f.BoolVar(&o.json, "json", false, "print one event per line as JSON, and nothing else")
 	f.BoolVar(&o.quiet, "quiet", false, "print the answer, and nothing else")
+	f.BoolVar(&o.keep.off, "no-keep", false, "keep nothing of this run; others are kept, see drover runs")
+	f.Var(&o.keep.secrets, "secret", "a variable whose value is replaced in what is kept of the run; repeatable")
 	f.Var(textFlag{&o.record, "file"}, "record", "write the requests and answers of the model to a new file")
 	f.Var(textFlag{&o.replay, "file"}, "replay", "have such a file answer instead of a model; no key is needed")
 	f.Var(textFlag{&o.modelScript, "file"}, "model-script", "have the script in file answer instead of a model; no key is needed")

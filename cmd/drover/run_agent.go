@@ -80,6 +80,9 @@ func runAgent(ctx context.Context, o runOptions, s streams) (err error) {
 	}
 	defer func() { leftover = errors.Join(leftover, kept.close()) }()
 	kept.project = current
+	if j.recorder, err = o.recorder(current); err != nil {
+		return err
+	}
 	if j.adapter, err = o.adapter(in, kept); err != nil {
 		return err
 	}
@@ -287,6 +290,7 @@ type job struct {
 	started   processes
 	workspace *runWorkspace
 	export    *export
+	recorder  root.Recorder // nil keeps nothing
 	// result is that of the evaluation. Nil means that it has not begun.
 	result func() (*root.Response[prompt.JSON], error)
 }
@@ -350,6 +354,9 @@ func (j *job) run(parent context.Context) error {
 	display.Close()                             // before anything is printed on the terminal
 	if seen.notKept != nil && !j.options.json { // there it is an event
 		report(j.streams.errs, seen.notKept)
+	}
+	if lost := j.summary().NotRecorded; lost != nil {
+		report(j.streams.errs, lost)
 	}
 	return seen.ending(context.Cause(ctx))
 }

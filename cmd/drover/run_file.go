@@ -280,7 +280,7 @@ func (j *job) evaluation(ctx context.Context, approver gate.Approver) *root.Opti
 	e.UnknownTools = o.unknownTools()
 	e.Permissions = o.effectivePermissions()
 	e.Policies, e.Approver = append(e.Policies, j.policies()...), approver
-	e.Telemetry = j.export.options()
+	e.Telemetry, e.Recorder = j.export.options(), j.recorder
 	o.narrow(e)
 	return e
 }
