@@ -63,6 +63,8 @@ type Info struct {
 	// Settings are those of the agent, as JSON. Command is the command line, where there is one.
 	Settings json.RawMessage `json:"settings,omitempty"`
 	Command  []string        `json:"command,omitempty"`
+	// Imported is the file that the run was taken from.
+	Imported string `json:"imported,omitzero"`
 }
 
 // End is how a run ended.

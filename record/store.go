@@ -336,3 +336,29 @@ func (s *Store) Prune(keep Retention, now time.Time) (removed []string, err erro
 	}
 	return removed, nil
 }
+
+// Last opens the run that began last. Its error wraps [fs.ErrNotExist] if there is none.
+func (s *Store) Last() (*Run, error) {
+	var last *Run
+	day := ""
+	for folder, err := range s.folders() {
+		if err != nil {
+			return nil, err
+		}
+		of, _, _ := strings.Cut(folder, "/")
+		if last != nil && of != day { // runs of earlier days began earlier
+			break
+		}
+		r, err := s.Run(folder)
+		if err != nil {
+			continue // it is being made or removed, or is damaged: Find says so
+		}
+		if last == nil || r.Began.After(last.Began) {
+			last, day = r, of
+		}
+	}
+	if last == nil {
+		return nil, advice.Wrap(fmt.Errorf("record: there is no run: %w", fs.ErrNotExist), "drover run keeps each run")
+	}
+	return last, nil
+}

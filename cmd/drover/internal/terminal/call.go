@@ -47,12 +47,12 @@ func (c *call) mark() string {
 func (l *lines) begin(e event.Event, p event.ToolCall) []row {
 	l.writing = ""
 	const most = 4096 // bytes; no terminal is as wide, and calls are kept
-	c := &call{id: p.ID, subject: l.subject(p), deep: l.depth(e), begun: l.since(e), change: changeOf(p, l.opts.Dir, false)}
+	c := &call{id: p.ID, subject: Subject(p, l.opts.Dir), deep: l.depth(e), begun: l.since(e), change: changeOf(p, l.opts.Dir, false)}
 	if asked, ok := l.calls.Get(p.ID); ok && asked.what == "" {
 		c.change = asked.change
 	}
 	c.subject = strings.Clone(c.subject[:min(len(c.subject), most)])
-	c.what, c.ours = toolName(p.Name)
+	c.what, c.ours = ToolName(p.Name)
 	if p.Name == catalogue.Tools().AnswerTool {
 		c.what, c.subject, c.answer = "answer", "in the form that was asked for", true
 	}
@@ -61,8 +61,8 @@ func (l *lines) begin(e event.Event, p event.ToolCall) []row {
 	return l.parentRows(e)
 }
 
-// toolName is the short name of a tool: one of ours without its server, one of another server with it.
-func toolName(name string) (text string, ours bool) {
+// ToolName is the short name of a tool: one of ours without its server, one of another server with it.
+func ToolName(name string) (text string, ours bool) {
 	name = ident.PresentTool(name)
 	n, isMCP := tool.ParseMCPName(name)
 	switch {
@@ -74,8 +74,8 @@ func toolName(name string) (text string, ours bool) {
 	return joinWords(n.Server, n.Tool), false
 }
 
-// subject is what a call is about: a file, a command, an address; else its input as it is.
-func (l *lines) subject(c event.ToolCall) string {
+// Subject is what a call is about: a file, relative to dir where it is below that, a command, an address; else its input as it is.
+func Subject(c event.ToolCall, dir string) string {
 	var known struct{ Command, URL, Query, Pattern, Description string }
 	_ = json.Unmarshal(c.Input, &known) // an input of another form is shown as it is
 	path := ""
@@ -84,7 +84,7 @@ func (l *lines) subject(c event.ToolCall) string {
 			path = paths[0]
 		}
 	}
-	if rel, err := filepath.Rel(l.opts.Dir, path); err == nil && l.opts.Dir != "" && filepath.IsLocal(rel) {
+	if rel, err := filepath.Rel(dir, path); err == nil && dir != "" && filepath.IsLocal(rel) {
 		path = rel
 	}
 	return cmp.Or(path, known.Command, known.URL, known.Query, known.Pattern, known.Description, plainInput(c.Input))
@@ -149,7 +149,7 @@ func (l *lines) end(e event.Event, p event.ToolResult) []row {
 	c := l.call(p.ID)
 	if c == nil { // a result without a call is shown too
 		c = &call{deep: l.depth(e), begun: l.since(e)}
-		c.what, c.ours = toolName(p.Name)
+		c.what, c.ours = ToolName(p.Name)
 	}
 	l.forget(p.ID)
 	took, elapsed := p.Duration, l.since(e)-c.begun-c.waited
@@ -166,7 +166,7 @@ func (l *lines) end(e event.Event, p event.ToolResult) []row {
 		r.because = "" // the check has a row
 	}
 	if took > 0 && r.mark != "denied" && r.mark != notYet {
-		r.took = span(took)
+		r.took = Span(took)
 	}
 	return append(l.parentRows(e), r)
 }

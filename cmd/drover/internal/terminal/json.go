@@ -45,7 +45,7 @@ func (d *jsonView) Stopping() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if !d.over {
-		fmt.Fprintln(d.errs, "drover:", clip(d.lines.interrupted(), plainWidth))
+		fmt.Fprintln(d.errs, "drover:", Clip(d.lines.interrupted(), plainWidth))
 	}
 }
 

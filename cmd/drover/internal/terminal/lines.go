@@ -251,7 +251,7 @@ func (l *lines) status(room int, halting bool, elapsed time.Duration) string {
 		what = "stopping " + what
 	}
 	figures := strings.Join(append([]string{clock(elapsed)}, l.spent(l.usage)...), "  ")
-	head := "  " + pad(clip(what, whatMost), whatColumns) + "  "
+	head := "  " + pad(Clip(what, whatMost), whatColumns) + "  "
 	left := room - columns(head) - 2 - columns(figures)
 	if left < leastSubject {
 		return cut(strings.TrimRight(head, " ")+"  "+figures, room)
@@ -259,7 +259,7 @@ func (l *lines) status(room int, halting bool, elapsed time.Duration) string {
 	if subject == "" && l.writing != "" {
 		subject = clipStart(strings.Join(strings.Fields(l.writing), " "), left)
 	}
-	return head + pad(clip(subject, left), left) + "  " + figures
+	return head + pad(Clip(subject, left), left) + "  " + figures
 }
 
 // done is the summary, after the calls that did not come to an end.
@@ -274,7 +274,7 @@ func (l *lines) done(e event.Event, p event.Done) []row {
 	}
 	l.order, l.writing = nil, ""
 	figures := append([]string{wording.Plural(p.Usage.ToolUses, "call")}, l.spent(p.Usage)...)
-	figures = append(figures, span(l.since(e))) // of the whole run; an agent counts only what it calls work
+	figures = append(figures, Span(l.since(e))) // of the whole run; an agent counts only what it calls work
 	r := row{at: l.since(e), what: "done", subject: string(p.Status), because: l.why(p), figures: strings.Join(figures, "  "), tone: toneBad}
 	if p.Status == event.DoneSuccess {
 		r.tone = toneGood
@@ -337,8 +337,8 @@ func answerText(done event.Done) string {
 	return cmp.Or(string(done.Output), done.Result)
 }
 
-// span writes a duration with the figures that matter.
-func span(d time.Duration) string {
+// Span writes a duration with the figures that matter.
+func Span(d time.Duration) string {
 	switch {
 	case d < 10*time.Millisecond && d%time.Millisecond != 0:
 		return fmt.Sprintf("%.1f ms", float64(d.Microseconds())/1000)

@@ -162,7 +162,7 @@ func (v *live) Stopping() {
 	defer v.mu.Unlock()
 	v.halting = true
 	if !v.lines.opts.Quiet && !v.finished {
-		v.drawLocked([]string{clip(v.lines.interrupted(), v.layout.width)})
+		v.drawLocked([]string{Clip(v.lines.interrupted(), v.layout.width)})
 	}
 }
 

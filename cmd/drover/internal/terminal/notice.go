@@ -94,7 +94,7 @@ func (l *lines) task(r row, p claudecode.Task) []row {
 			r.mark, r.tone, r.because, r.figures = cmp.Or(p.Status, "over"), toneBad, cmp.Or(wording.FirstLine(p.Error), wording.FirstLine(p.Summary)), ""
 		}
 		if p.DurationMS > 0 {
-			r.took = span(time.Duration(p.DurationMS) * time.Millisecond)
+			r.took = Span(time.Duration(p.DurationMS) * time.Millisecond)
 		}
 	case begins:
 		t.announced = true
@@ -132,7 +132,7 @@ func cellRow(r row, p event.Payload) []row {
 		r.what, r.subject, r.rows, r.tone = "limit", wording.Text(p.Reason), errorRows, toneBad
 	case gateway.BackOff:
 		r.what, r.subject = "waiting", fmt.Sprintf("the model's service has too much to do (%d)", p.Status)
-		r.figures = span(time.Duration(p.WaitMS * float64(time.Millisecond)))
+		r.figures = Span(time.Duration(p.WaitMS * float64(time.Millisecond)))
 	default:
 		return nil
 	}

@@ -58,7 +58,7 @@ func (p *plain) Stopping() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !p.over && !p.closed && !p.lines.opts.Quiet {
-		fmt.Fprintln(p.out, clip(p.lines.interrupted(), p.layout.width))
+		fmt.Fprintln(p.out, Clip(p.lines.interrupted(), p.layout.width))
 	}
 }
 

@@ -264,13 +264,13 @@ func (q *question) keys(room int) (keys string, left int) {
 }
 
 func name(tool string) string {
-	text, _ := toolName(tool)
+	text, _ := ToolName(tool)
 	return text
 }
 
 // wish is what the call would do, in words for native tools.
 func (q *question) wish() string {
-	subject := safe((&lines{opts: Options{Dir: q.dir}}).subject(q.Call))
+	subject := safe(Subject(q.Call, q.dir))
 	verb := "be called"
 	if native, ok := catalogue.Tools().Native(q.Call.Name); ok {
 		verb = cmp.Or(native.Verb, verb)

@@ -82,11 +82,11 @@ func (l layout) heading(r row) []string {
 	if len(tail) > 0 {
 		room = l.tailAt(tail) - 2 - start
 	}
-	if room < min(leastSubject, columns(clip(r.subject, leastSubject))) {
+	if room < min(leastSubject, columns(Clip(r.subject, leastSubject))) {
 		below = append(filled(joined(tail), l.width-start), below...)
 		tail, room = nil, l.width-start
 	}
-	subject := clip(r.subject, room)
+	subject := Clip(r.subject, room)
 	parts := append(head, part{subject, r.subjectTone()})
 	if len(tail) > 0 {
 		parts = append(parts, part{strings.Repeat(" ", room+2-columns(subject)), toneNone})
@@ -95,7 +95,7 @@ func (l layout) heading(r row) []string {
 }
 
 func (l layout) head(r row) []part {
-	what := strings.Repeat("  ", r.deep) + clip(r.what, whatMost)
+	what := strings.Repeat("  ", r.deep) + Clip(r.what, whatMost)
 	return []part{
 		{fmt.Sprintf("  %04.1f  ", max(0, r.at.Seconds())), toneQuiet},
 		{pad(what, whatColumns+2*r.deep) + " ", toneNone},
@@ -158,7 +158,7 @@ func (l layout) narrow(r row, head []part) []string {
 	if r.rows > 0 {
 		subject = strings.Join(strings.Fields(subject), " ")
 	}
-	out := []string{l.line(append(head, part{clip(subject, l.width), r.subjectTone()}))}
+	out := []string{l.line(append(head, part{Clip(subject, l.width), r.subjectTone()}))}
 	var rest []string
 	for _, text := range []string{r.mark, r.figures, r.took, r.because} {
 		if text != "" {

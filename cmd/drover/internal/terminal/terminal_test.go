@@ -152,11 +152,11 @@ func TestAnswer_Forms(t *testing.T) {
 
 func TestFigures_Format(t *testing.T) {
 	for _, tt := range []struct{ got, want string }{
-		{span(0), "0 ms"},
-		{span(200 * time.Microsecond), "0.2 ms"},
-		{span(61 * time.Millisecond), "61 ms"},
-		{span(1400 * time.Millisecond), "1.4 s"},
-		{span(time.Hour + 62*time.Second), "1:01:02"},
+		{Span(0), "0 ms"},
+		{Span(200 * time.Microsecond), "0.2 ms"},
+		{Span(61 * time.Millisecond), "61 ms"},
+		{Span(1400 * time.Millisecond), "1.4 s"},
+		{Span(time.Hour + 62*time.Second), "1:01:02"},
 		{clock(59 * time.Second), "59 s"},
 		{clock(65 * time.Second), "1:05"},
 		{clock(-time.Second), "0 s"},

@@ -47,8 +47,8 @@ func runeColumns(r rune) int {
 // maxRunes limits the characters of a text, since marks that take no column could go on for ever.
 func maxRunes(most int) int { return 4 * most }
 
-// clip makes a text safe and cuts it to a number of columns.
-func clip(s string, most int) string {
+// Clip makes a text safe and cuts it to a number of columns.
+func Clip(s string, most int) string {
 	if most <= 0 {
 		return ""
 	}

@@ -37,7 +37,7 @@ func TestClip_Cases(t *testing.T) {
 		{"line ends are shown", "a\nb", 9, `a\nb`, `a\nb`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			if got := clip(tt.text, tt.most); got != tt.start {
+			if got := Clip(tt.text, tt.most); got != tt.start {
 				t.Errorf("clip: got %q, want %q", got, tt.start)
 			}
 			if got := clipStart(tt.text, tt.most); got != tt.end {
@@ -50,7 +50,7 @@ func TestClip_Cases(t *testing.T) {
 // Marks take no column, and could go on for ever.
 func TestClip_CutsEndlessCombiningMarks(t *testing.T) {
 	flood := "e" + strings.Repeat("\u0301", 1000)
-	for name, got := range map[string]string{"clip": clip(flood, 5), "clipStart": clipStart(flood, 5), "cut": cut(flood, 5)} {
+	for name, got := range map[string]string{"clip": Clip(flood, 5), "clipStart": clipStart(flood, 5), "cut": cut(flood, 5)} {
 		if n := utf8.RuneCountInString(got); n > maxRunes(5)+1 {
 			t.Errorf("%s: %d characters, want at most %d", name, n, maxRunes(5)+1)
 		}
@@ -105,7 +105,7 @@ func FuzzClip(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, s string, most int) {
 		most %= 300
-		checkSafe(t, "clip", clip(s, most), most)
+		checkSafe(t, "clip", Clip(s, most), most)
 		checkSafe(t, "clipStart", clipStart(s, most), most)
 		rows, _ := wrap(s, most, 5)
 		if len(rows) > 5 {

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package runs
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/drover-agents/drover/cmd/drover/internal/terminal"
+	"github.com/drover-agents/drover/cmd/drover/internal/wording"
+	"github.com/drover-agents/drover/event"
+	"github.com/drover-agents/drover/internal/plainjson"
+	"github.com/drover-agents/drover/internal/safetext"
+	"github.com/drover-agents/drover/record"
+)
+
+// Events writes the events of the log as lines of JSON, each with its position.
+func Events(w io.Writer, r *record.Run) error {
+	for entry, err := range r.Entries() {
+		if err != nil {
+			return err
+		}
+		e := entry.Event
+		e.Position = event.Position{Entry: entry.Pos}
+		if err := line(w, e); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Transcript writes what the agent wrote down, as lines of JSON.
+func Transcript(w io.Writer, r *record.Run) error {
+	for entry, err := range r.Transcript() {
+		if err != nil {
+			return err
+		}
+		if err := line(w, entry); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func line(w io.Writer, v any) error {
+	text, err := plainjson.Marshal(v)
+	if err != nil {
+		return err
+	}
+	_, err = w.Write(append(text, '\n'))
+	return err
+}
+
+// Prompt writes the text that the agent was given.
+func Prompt(w io.Writer, d *record.Details) error {
+	_, err := io.WriteString(w, safetext.Lines(strings.TrimRight(d.Prompt, "\n"))+"\n")
+	return err
+}
+
+// Cost writes the consumption by model.
+func Cost(w io.Writer, d *record.Details) error {
+	p := &page{w: w}
+	p.printf("%-32s %7s %12s %12s %12s %12s %10s\n", "model", "calls", "input", "from cache", "to cache", "output", "cost")
+	var sum float64
+	for _, m := range d.Models {
+		price := wording.Dollars(m.CostUSD)
+		if m.Unpriced {
+			price = "unknown"
+		}
+		p.printf("%-32s %7d %12s %12s %12s %12s %10s\n", safetext.Line(m.Model), m.Calls, wording.Thousands(m.Input), wording.Thousands(m.CacheRead),
+			wording.Thousands(m.CacheWrite), wording.Thousands(m.Output), price)
+		sum += m.CostUSD
+	}
+	p.printf("%-32s %75s\n", "all", wording.Dollars(sum))
+	return p.err
+}
+
+// Decisions writes each decision about a call, with its chain of policies.
+func Decisions(w io.Writer, r *record.Run, d *record.Details) error {
+	p := &page{w: w}
+	for _, c := range d.Calls {
+		name, _ := terminal.ToolName(c.Name)
+		p.printf("%s\n", safetext.Line(fmt.Sprintf("%s  %s", name, Subject(r, c))))
+		for _, made := range c.Decisions {
+			text := fmt.Sprintf("%s by %s", made.Verdict, made.Policy)
+			if made.Remembered {
+				text += ", as answered before"
+			} else if made.Asked {
+				text += ", as answered"
+			}
+			if made.Reason != "" {
+				text += ": " + made.Reason
+			}
+			p.printf("  %s\n", safetext.Line(text))
+		}
+		if len(c.Decisions) == 0 {
+			p.printf("  no decision was recorded: nothing judged the call\n")
+		}
+	}
+	return p.err
+}
+
+// Compare writes where two runs part.
+func Compare(w io.Writer, a, b *record.Run, c *record.Comparison) error {
+	p := &page{w: w}
+	p.printf("%-*s%-36s  %s\n", labelWidth, "", "A", "B")
+	both := func(label, x, y string) {
+		mark := "  "
+		if x != y {
+			mark = "≠ "
+		}
+		p.printf("%-*s%s%-36s%s\n", labelWidth, label, "", safetext.Line(x), mark+safetext.Line(y))
+	}
+	both("run", a.ID, b.ID)
+	both("status", State(a), State(b))
+	both("agent", agentName(a), agentName(b))
+	both("version", c.DetailsA.AgentVersion, c.DetailsB.AgentVersion)
+	both("model", c.DetailsA.Model, c.DetailsB.Model)
+	both("isolation", isolation(c.DetailsA), isolation(c.DetailsB))
+	both("cost", sumOf(c.DetailsA), sumOf(c.DetailsB))
+	both("calls", fmt.Sprint(len(c.DetailsA.Calls)), fmt.Sprint(len(c.DetailsB.Calls)))
+	p.diff("The prompt", c.Prompt)
+	p.diff("The settings", c.Settings)
+	p.tools(c)
+	p.parting(a, b, c)
+	p.diff("The answer", c.Answer)
+	p.diff("The changes in the workspace", c.Changes)
+	return p.err
+}
+
+func sumOf(d *record.Details) string {
+	var usd float64
+	for _, m := range d.Models {
+		usd += m.CostUSD
+	}
+	return wording.Dollars(usd)
+}
+
+func (p *page) diff(what, text string) {
+	if text == "" {
+		p.printf("\n%s: the same\n", what)
+		return
+	}
+	p.printf("\n%s differs\n", what)
+	for line := range strings.Lines(text) {
+		p.printf("  %s\n", safetext.Line(strings.TrimRight(line, "\n")))
+	}
+}
+
+func (p *page) tools(c *record.Comparison) {
+	if len(c.OnlyA)+len(c.OnlyB) == 0 {
+		p.printf("\nThe tools: the same\n")
+		return
+	}
+	p.printf("\nThe tools differ\n")
+	for _, side := range []struct {
+		name  string
+		tools []string
+	}{{"A", c.OnlyA}, {"B", c.OnlyB}} {
+		if len(side.tools) > 0 {
+			p.printf("  only %s: %s\n", side.name, safetext.Line(strings.Join(side.tools, ", ")))
+		}
+	}
+}
+
+// parting writes the first call that differs.
+func (p *page) parting(a, b *record.Run, c *record.Comparison) {
+	if c.A == nil && c.B == nil {
+		p.printf("\nThe calls: the same\n")
+		return
+	}
+	p.printf("\nThe calls part after %s\n", wording.Plural(c.Same, "call"))
+	for _, side := range []struct {
+		name string
+		run  *record.Run
+		call *record.Call
+	}{{"A", a, c.A}, {"B", b, c.B}} {
+		if side.call == nil {
+			p.printf("  %s: no more calls\n", side.name)
+			continue
+		}
+		name, _ := terminal.ToolName(side.call.Name)
+		p.printf("  %s: %s\n", side.name, safetext.Line(fmt.Sprintf("%s  %s  %s", name, Subject(side.run, *side.call), outcome(*side.call))))
+		if denied := side.call.Denied(); denied != nil {
+			p.printf("     %s\n", safetext.Line(by(*denied)))
+		}
+	}
+}
