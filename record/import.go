@@ -3,16 +3,22 @@
 package record
 
 import (
+	"bufio"
 	"bytes"
 	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
+	"time"
 
 	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/event"
+	"github.com/drover-agents/drover/gateway"
 	"github.com/drover-agents/drover/internal/filelock"
 	"github.com/drover-agents/drover/internal/plainfile"
 	"github.com/drover-agents/drover/internal/plainjson"
@@ -24,7 +30,7 @@ import (
 func OpenLog(path string) (*Run, error) {
 	files, transcript := fs.FS(oldFiles{log: path}), ""
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
-		files, transcript = oldFiles{filepath.Join(path, "session.jsonl"), filepath.Join(path, "transcript.jsonl")}, path
+		files, transcript = oldFiles{log: filepath.Join(path, "session.jsonl"), transcript: filepath.Join(path, "transcript.jsonl")}, path
 	}
 	r := &Run{Path: path, files: files, State: Lost}
 	f, err := files.Open(eventsFile)
@@ -50,6 +56,135 @@ func OpenLog(path string) (*Run, error) {
 	return r, nil
 }
 
+// recordingKind is the kind of the events that stand for the exchanges of a recording.
+const recordingKind event.Kind = "gateway:exchange"
+
+// openRecording opens a recording of [gateway.Record] as a run, with an event for each exchange.
+func openRecording(path string) (_ *Run, err error) {
+	f, err := plainfile.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }()
+	lines := bufio.NewReader(f)
+	head, err := lines.ReadBytes('\n')
+	var header struct {
+		Version int             `json:"drover_recording"`
+		Date    time.Time       `json:"date"`
+		Folders gateway.Folders `json:"folders"`
+	}
+	if err == nil {
+		err = json.Unmarshal(head, &header)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("record: %s: the header: %w", path, err)
+	}
+	if header.Version > 1 {
+		return nil, advice.Wrap(fmt.Errorf("record: %s has version %d, this program reads up to 1", path, header.Version), "use a newer version of Drover")
+	}
+	r := &Run{Path: path, State: Lost}
+	id := strings.TrimSuffix(filepath.Base(path), filepath.Ext(path))
+	r.Info = Info{Format: Format, ID: id, Session: id, Began: header.Date, Prompt: "recording", Folder: header.Folders.Dir}
+	var log bytes.Buffer
+	fmt.Fprintf(&log, `{"drover":"session-log","version":%d,"id":%q,"created":%q}`+"\n", session.EncodingVersion, id, header.Date.Format(time.RFC3339Nano))
+	for pos := int64(1); ; pos++ {
+		line, err := lines.ReadBytes('\n')
+		if errors.Is(err, io.EOF) { // a last line without an end is of a program that was killed
+			break
+		}
+		var x struct {
+			Seq     int   `json:"seq"`
+			AtMS    int64 `json:"at_ms"`
+			Request struct {
+				Method, Path string
+				Body         struct {
+					JSON struct{ Model string }
+				}
+			}
+			Response struct {
+				MS     int64
+				Status int
+				Error  string
+			}
+		}
+		if err == nil {
+			err = json.Unmarshal(line, &x)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("record: %s: line %d: %w", path, pos+1, err)
+		}
+		data, err := plainjson.Marshal(map[string]any{
+			"seq": x.Seq, "method": x.Request.Method, "path": x.Request.Path, "model": x.Request.Body.JSON.Model,
+			"status": x.Response.Status, "ms": x.Response.MS, "error": x.Response.Error,
+		})
+		if err != nil {
+			return nil, err
+		}
+		e := event.New(event.Extension{Kind: recordingKind, Data: data})
+		e.Time = header.Date.Add(time.Duration(x.AtMS) * time.Millisecond)
+		record, err := session.Entry{Pos: pos, Event: e}.Record()
+		if err != nil {
+			return nil, err
+		}
+		log.Write(append(record.Data, '\n'))
+	}
+	r.files = recordedFiles{oldFiles{traffic: path}, log.Bytes()}
+	return r, nil
+}
+
+// recordedFiles are those of a recording: the recording itself, and the log that was made of it.
+type recordedFiles struct {
+	oldFiles
+	log []byte
+}
+
+func (f recordedFiles) Open(name string) (fs.File, error) {
+	if name == eventsFile {
+		return memoryFile{bytes.NewReader(f.log)}, nil
+	}
+	return f.oldFiles.Open(name)
+}
+
+// A memoryFile is a file that is read only.
+type memoryFile struct{ *bytes.Reader }
+
+func (memoryFile) Stat() (fs.FileInfo, error) { return nil, fs.ErrInvalid }
+func (memoryFile) Close() error               { return nil }
+
+// OpenFile opens a run in a file: a bundle, a log of a session, a recording of model traffic, or the folder of an earlier demo.
+func OpenFile(path string) (*Run, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, fmt.Errorf("record: %w", err)
+	}
+	if info.IsDir() {
+		if _, err := os.Stat(filepath.Join(path, infoFile)); err == nil {
+			locked, err := isLocked(path)
+			if err != nil {
+				return nil, fmt.Errorf("record: %w", err)
+			}
+			return openRun(os.DirFS(path), path, locked)
+		}
+		return OpenLog(path)
+	}
+	f, err := plainfile.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("record: %w", err)
+	}
+	start := make([]byte, 64)
+	n, err := io.ReadFull(f, start)
+	if err = errors.Join(err, f.Close()); err != nil && !errors.Is(err, io.ErrUnexpectedEOF) {
+		return nil, fmt.Errorf("record: reading %s: %w", path, err)
+	}
+	switch start = start[:n]; {
+	case bytes.HasPrefix(start, []byte("PK")):
+		return OpenBundle(path)
+	case bytes.Contains(start, []byte(`"drover_recording"`)):
+		return openRecording(path)
+	}
+	return OpenLog(path)
+}
+
 // note takes what an entry tells about the run. The last end of a log counts: it may have several runs.
 func (r *Run) note(entry session.Entry) {
 	e := entry.Event
@@ -72,10 +207,10 @@ func (r *Run) note(entry session.Entry) {
 }
 
 // oldFiles are files under the names of those of a run.
-type oldFiles struct{ log, transcript string }
+type oldFiles struct{ log, transcript, traffic string }
 
 func (f oldFiles) Open(name string) (fs.File, error) {
-	path := map[string]string{eventsFile: f.log, transcriptFile: f.transcript}[name]
+	path := map[string]string{eventsFile: f.log, transcriptFile: f.transcript, trafficFile: f.traffic}[name]
 	if path == "" {
 		return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
 	}

@@ -3,11 +3,21 @@
 package record_test
 
 import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
+
+	"go.uber.org/goleak"
 
 	"github.com/drover-agents/drover"
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/agent"
 	"github.com/drover-agents/drover/agent/agenttest"
 	"github.com/drover-agents/drover/event"
@@ -16,10 +26,17 @@ import (
 	"github.com/drover-agents/drover/session"
 )
 
+func TestMain(m *testing.M) {
+	if dir := os.Getenv(childStore); dir != "" {
+		os.Exit(child(dir))
+	}
+	goleak.VerifyTestMain(m)
+}
+
 const secret = `hunter"2 of <winter>`
 
 // ask makes the text prompt of a test.
-func ask(t *testing.T, text string) *prompt.Prompt[string] {
+func ask(t testing.TB, text string) *prompt.Prompt[string] {
 	t.Helper()
 	p, err := prompt.FromText[string](text)
 	if err != nil {
@@ -28,13 +45,52 @@ func ask(t *testing.T, text string) *prompt.Prompt[string] {
 	return p
 }
 
-func openStore(t *testing.T) *record.Store {
+func openStore(t testing.TB) *record.Store {
 	t.Helper()
-	s, err := record.Open(t.TempDir())
+	s, err := record.Open(filepath.Join(t.TempDir(), "runs"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	return s
+}
+
+// keep evaluates a prompt with a scripted agent, and returns the run that was kept.
+func keep(t testing.TB, store *record.Store, o *record.RecorderOptions, steps ...agenttest.Step) *record.Run {
+	t.Helper()
+	resp, err := drover.Evaluate(t.Context(), agenttest.New(steps...), ask(t, "Look."), &drover.Options{Recorder: record.NewRecorder(store, o)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return find(t, store, resp.RunID)
+}
+
+// during does something while the agent works.
+func during(t *testing.T, do func() error) agenttest.Step {
+	return func(*agenttest.Run) {
+		if err := do(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func find(t testing.TB, store *record.Store, id string) *record.Run {
+	t.Helper()
+	run, err := store.Find(id)
+	if err != nil {
+		t.Fatal(advice.Text(err))
+	}
+	return run
+}
+
+func entries(t testing.TB, run *record.Run) (all []session.Entry) {
+	t.Helper()
+	for entry, err := range run.Entries() {
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, entry)
+	}
+	return all
 }
 
 // The run that is kept has each entry of the session's log, in the same order, and the end.
@@ -49,39 +105,313 @@ func TestRecorder_KeepsTheLogAndTheEnd(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	run, err := store.Find(resp.RunID)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if run.State != record.Ended || run.End.Status != event.DoneSuccess || run.End.Problem != "" {
+	run := find(t, store, resp.RunID[:8])
+	if run.State != record.Ended || run.End.Status != event.DoneSuccess || run.End.ResumeToken != "token-1" || run.End.Problem != "" {
 		t.Errorf("the run is %s, its end %+v", run.State, run.End)
 	}
-	if run.Name != "reviewer" || run.Model != "big" || run.Agent != a.Agent() || run.Session != s.ID() {
+	if run.Name != "reviewer" || run.Model != "big" || run.Agent != a.Agent() || run.Session != s.ID() || !strings.Contains(string(run.Settings), `"model":"big"`) {
 		t.Errorf("the run is %+v", run.Info)
 	}
 	var want, got []event.Kind
 	for e := range s.Events() {
 		want = append(want, e.Kind)
 	}
-	for entry, err := range run.Entries() {
-		if err != nil {
-			t.Fatal(err)
-		}
+	texts := 0
+	for _, entry := range entries(t, run) {
 		got = append(got, entry.Event.Kind)
-		if text, ok := entry.Event.Payload.(event.Text); ok && text.Content != "The token is [redacted]." {
-			t.Errorf("the text is %q", text.Content)
+		if text, ok := entry.Event.Payload.(event.Text); ok && text.Content == "The token is [redacted]." {
+			texts++
 		}
 	}
-	want = want[:run.End.Entries] // the answer is dispatched for its slice when the run is over
-	if !slices.Equal(got, want) || !strings.Contains(strings.Join(kinds(got), " "), "prompt:executed") {
+	if !slices.Equal(got, want) || len(got) < 5 || texts != 1 || run.End.Entries != int64(len(got)) {
 		t.Errorf("the log has %v, want %v", got, want)
+	}
+	d, err := run.Details()
+	if err != nil || d.Prompt != "Say [redacted]" || !slices.Equal(d.Texts, []string{"The token is [redacted]."}) {
+		t.Errorf("the details are %+v, %v", d, err)
 	}
 }
 
-func kinds(of []event.Kind) []string {
-	var all []string
-	for _, k := range of {
-		all = append(all, string(k))
+// Runs of one session are kept apart, each with its own entries from 1 on.
+func TestRecorder_EachRunOfASessionIsOneRecord(t *testing.T) {
+	store := openStore(t)
+	s := session.New(nil)
+	r := record.NewRecorder(store, nil)
+	for _, text := range []string{"one", "two"} {
+		resp, err := drover.Evaluate(t.Context(), agenttest.New(agenttest.Emit(event.Text{Content: text}), agenttest.Done("")), ask(t, text), &drover.Options{Session: s, Recorder: r})
+		if err != nil {
+			t.Fatal(err)
+		}
+		run := find(t, store, resp.RunID)
+		d, err := run.Details()
+		if err != nil || !slices.Equal(d.Texts, []string{text}) || d.Prompt != text {
+			t.Errorf("%s: %+v, %v", text, d, err)
+		}
+		for i, entry := range entries(t, run) {
+			if entry.Pos != int64(i+1) || entry.Event.RunID != "" && entry.Event.RunID != resp.RunID {
+				t.Errorf("%s: entry %d is %d, of run %s", text, i+1, entry.Pos, entry.Event.RunID)
+			}
+		}
 	}
-	return all
+}
+
+// A conversation is a run for each message.
+func TestRecorder_EachMessageOfAConversationIsARun(t *testing.T) {
+	store := openStore(t)
+	a := agenttest.New(agenttest.Emit(event.Text{Content: "Yes."}), agenttest.Done("t"))
+	c := drover.Converse(a, ask(t, "Hello"), &drover.Options{Recorder: record.NewRecorder(store, nil)})
+	for _, text := range []string{"", "More."} {
+		var err error
+		if text == "" {
+			_, err = c.Begin(t.Context())
+		} else {
+			_, err = c.Send(t.Context(), text)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := c.Close(); err != nil {
+		t.Fatal(err)
+	}
+	folders, err := store.Folders()
+	if err != nil || len(folders) != 2 {
+		t.Errorf("the store has %v, %v, want two runs", folders, err)
+	}
+}
+
+// A run that fails is kept with why.
+func TestRecorder_KeepsAFailedRun(t *testing.T) {
+	store := openStore(t)
+	_, err := drover.Evaluate(t.Context(), agenttest.New(agenttest.Fail(errors.New("the model is asleep"))), ask(t, "Look."), &drover.Options{Recorder: record.NewRecorder(store, nil)})
+	failure, ok := errors.AsType[*drover.EvaluationError](err)
+	if !ok {
+		t.Fatal(err)
+	}
+	run := find(t, store, failure.Summary.RunID)
+	if run.State != record.Ended || run.End.Status != event.DoneError || !strings.Contains(run.End.Error, "the model is asleep") {
+		t.Errorf("the end is %+v", run.End)
+	}
+}
+
+// Secrets of each kind, in each place where a run may have them, are in no file.
+func TestRecorder_KeepsNoSecret(t *testing.T) {
+	values := map[string]string{
+		"named":    secret,
+		"lines":    "-----BEGIN SHAPE-----\nmany-words-of-a-first-line\nmany-words-of-a-second-line\n-----END SHAPE-----",
+		"key":      "sk-ant-api03-" + strings.Repeat("a1B2", 12),
+		"aws":      "AKIAIOSFODNN7EXAMPLE",
+		"github":   "ghp_" + strings.Repeat("Ab12", 9),
+		"run":      "drover-run-" + strings.Repeat("Q7", 13), /* as the gateway makes them */
+		"password": `{"password":"correct-horse"}`,
+	}
+	for name, value := range values {
+		t.Run(name, func(t *testing.T) {
+			store := openStore(t)
+			input, err := json.Marshal(map[string]any{"command": "use " + value, value: []string{value}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			output, err := json.Marshal(string(input))
+			if err != nil {
+				t.Fatal(err)
+			}
+			call := event.ToolCall{ID: "c1", Name: "Bash", Input: input}
+			_, err = drover.Evaluate(t.Context(), agenttest.New(
+				agenttest.Emit(event.Text{Content: "I have " + value}, call, event.ToolResult{ID: "c1", Name: "Bash", Status: event.ToolError, Output: output, Failure: &event.ToolFailure{Message: value}}),
+				agenttest.Fail(fmt.Errorf("refused: %s", value)),
+			), ask(t, "Take "+value), &drover.Options{
+				Settings: agent.Settings{AppendSystemPrompt: value},
+				Recorder: record.NewRecorder(store, &record.RecorderOptions{Secrets: []string{secret, values["lines"]}, Command: []string{"run", value}}),
+			})
+			if err == nil {
+				t.Fatal("the evaluation succeeded")
+			}
+			hidden := []string{value, strings.Trim(strings.ReplaceAll(value, `"`, `\"`), "\n")}
+			if name == "lines" {
+				hidden = append(hidden, "many-words-of-a-second-line")
+			}
+			if name == "password" {
+				hidden = []string{"correct-horse"}
+			}
+			files := 0
+			err = filepath.WalkDir(store.Dir(), func(path string, e fs.DirEntry, err error) error {
+				if err != nil || e.IsDir() {
+					return err
+				}
+				files++
+				text, err := os.ReadFile(path)
+				for _, h := range hidden {
+					if strings.Contains(string(text), h) {
+						t.Errorf("%s has it: %s", filepath.Base(path), text)
+					}
+				}
+				return err
+			})
+			if err != nil || files < 5 {
+				t.Errorf("%d files, %v", files, err)
+			}
+		})
+	}
+}
+
+// The kind of an event is no secret, and the log of a run whose secret is such a word can be read.
+func TestRecorder_SecretThatIsAWordOfTheFormat(t *testing.T) {
+	store := openStore(t)
+	run := keep(t, store, &record.RecorderOptions{Secrets: []string{"payload", "prompt:rendered", "success", "timestamp"}},
+		agenttest.Emit(event.Text{Content: "the payload is a success"}), agenttest.Done(""))
+	d, err := run.Details()
+	if err != nil || !slices.Equal(d.Texts, []string{"the [redacted] is a [redacted]"}) || d.Prompt != "Look." {
+		t.Errorf("got %+v, %v", d, err)
+	}
+}
+
+// Nothing that an agent waits for waits for the recorder: a slow disk delays no call.
+func TestRecorder_FollowsTheLog(t *testing.T) {
+	store := openStore(t)
+	inStore := 0
+	run := keep(t, store, nil, agenttest.Emit(event.Text{Content: "a"}), during(t, func() error {
+		found, err := store.Last()
+		if err != nil {
+			return err
+		}
+		if found.State != record.Running || found.End != nil {
+			return fmt.Errorf("the run is %s", found.State)
+		}
+		inStore++
+		return nil
+	}), agenttest.Done(""))
+	if inStore != 1 || run.State != record.Ended {
+		t.Errorf("the run was seen %d times, and is %s", inStore, run.State)
+	}
+}
+
+// A store that cannot be written to ends the evaluation before the agent starts.
+func TestRecorder_BeginFails(t *testing.T) {
+	store := openStore(t)
+	if err := os.RemoveAll(store.Dir()); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(store.Dir(), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	a := agenttest.New(agenttest.Emit(event.Text{Content: "begun"}), agenttest.Done(""))
+	_, err := drover.Evaluate(t.Context(), a, ask(t, "Look."), &drover.Options{Recorder: record.NewRecorder(store, nil)})
+	if err == nil || !strings.Contains(err.Error(), "the run cannot be kept in "+store.Dir()) || advice.Of(err) == "" {
+		t.Errorf("got %v", err)
+	}
+	if len(a.Requests()) > 0 {
+		t.Error("the agent was started")
+	}
+}
+
+// A run that could not be kept whole has its answer all the same, and says so.
+func TestRecorder_EndFails(t *testing.T) {
+	store := openStore(t)
+	resp, err := drover.Evaluate(t.Context(), agenttest.New(agenttest.Emit(event.Text{Content: "a"}), during(t, func() error {
+		run, err := store.Last()
+		return errors.Join(err, os.RemoveAll(run.Path))
+	}), agenttest.Done("")), ask(t, "Look."), &drover.Options{Recorder: record.NewRecorder(store, nil)})
+	if err != nil || resp.NotRecorded == nil || !strings.Contains(resp.NotRecorded.Error(), "could not be kept whole") || !strings.Contains(resp.String(), "not recorded whole") {
+		t.Errorf("got %v, %v", resp, err)
+	}
+}
+
+func TestStore_PruneLeavesWhatTheLimitsAllow(t *testing.T) {
+	now := time.Now()
+	for name, c := range map[string]struct {
+		keep record.Retention
+		want int
+	}{
+		"all":  {record.Retention{}, 5},
+		"runs": {record.Retention{MaxRuns: 2}, 2},
+		"age":  {record.Retention{MaxAge: 150 * time.Minute}, 3},
+		"size": {record.Retention{MaxBytes: 1}, 0},
+		"none": {record.Retention{MaxRuns: -1, MaxAge: -1, MaxBytes: -1}, 5},
+	} {
+		t.Run(name, func(t *testing.T) {
+			store := openStore(t)
+			for i := range 5 {
+				run := keep(t, store, nil, agenttest.Done(""))
+				at := now.Add(-time.Duration(i) * time.Hour)
+				if err := os.Chtimes(filepath.Join(run.Path, "run.json"), at, at); err != nil {
+					t.Fatal(err)
+				}
+			}
+			removed, err := store.Prune(c.keep, now)
+			if err != nil {
+				t.Fatal(err)
+			}
+			left, err := store.Folders()
+			if err != nil || len(left) != c.want || len(removed) != 5-c.want {
+				t.Errorf("%d runs are left, %d removed, %v; want %d", len(left), len(removed), err, c.want)
+			}
+		})
+	}
+}
+
+// A run in progress is not removed, by nobody.
+func TestStore_RunInProgressIsNotRemoved(t *testing.T) {
+	store := openStore(t)
+	keep(t, store, nil, during(t, func() error {
+		run, err := store.Last()
+		if err != nil {
+			return err
+		}
+		if err := store.Remove(store.Folder(run)); !errors.Is(err, record.ErrRunning) {
+			return fmt.Errorf("Remove: %v", err)
+		}
+		if removed, err := store.Prune(record.Retention{MaxBytes: 1}, time.Now()); err != nil || len(removed) > 0 {
+			return fmt.Errorf("Prune removed %v, %v", removed, err)
+		}
+		return nil
+	}), agenttest.Done(""))
+}
+
+// The journal has each change once. A line that was cut off spoils no other, and one of something else is left out.
+func TestStore_Changes(t *testing.T) {
+	store := openStore(t)
+	run := keep(t, store, nil, agenttest.Done(""))
+	folder := store.Folder(run)
+	journal := filepath.Join(store.Dir(), "journal")
+	f, err := os.OpenFile(journal, os.O_APPEND|os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = f.WriteString("\nremove 2026-01-01/../../x\n\nbegin 2026-11-1")
+	if err := errors.Join(err, f.Close(), store.Remove(folder)); err != nil {
+		t.Fatal(err)
+	}
+	changes, end, again, err := store.Changes(0)
+	want := []record.Change{{Run: folder, What: "begin"}, {Run: folder, What: "end"}, {Run: folder, What: "remove"}}
+	if err != nil || again || !slices.Equal(changes, want) {
+		t.Errorf("got %v, %v, %v, want %v", changes, again, err, want)
+	}
+	if more, at, _, err := store.Changes(end); err != nil || len(more) != 0 || at != end {
+		t.Errorf("behind the end are %v, %v", more, err)
+	}
+	if _, _, again, err := store.Changes(end + 1); err != nil || !again {
+		t.Errorf("a shorter journal is not another one: %v, %v", again, err)
+	}
+}
+
+func TestStore_FindRefusals(t *testing.T) {
+	store := openStore(t)
+	for range 40 { // two of them begin alike
+		keep(t, store, nil, agenttest.Done(""))
+	}
+	for ref, want := range map[string]string{"../x": "is not the id", "": "is not the id", "zz": "there is no run zz", strings.Repeat("a", 200): "is not the id"} {
+		if _, err := store.Find(ref); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %q", ref, err, want)
+		}
+	}
+	many := 0
+	for _, c := range "0123456789abcdef" {
+		if _, err := store.Find(string(c)); err != nil && strings.Contains(err.Error(), "runs begin with") {
+			many++
+		}
+	}
+	if many == 0 {
+		t.Error("no beginning of an id is that of several runs")
+	}
 }

@@ -21,6 +21,7 @@ type pattern struct {
 var patterns = []pattern{
 	{re: lazyRegexp(`(?s)-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\z)`), hints: []string{"private key"}},
 	{re: lazyRegexp(`sk-ant-[A-Za-z0-9_-]{6,}`), hints: []string{"sk-ant-"}},
+	{re: lazyRegexp(`\bdrover-run-[A-Z2-7]{16,}`), hints: []string{"drover-run-"}}, // of the gateway
 	{re: lazyRegexp(`\bsk-[A-Za-z0-9_-]{20,}`), hints: []string{"sk-"}},
 	{re: lazyRegexp(`\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*`), hints: []string{"eyj"}},
 	{re: lazyRegexp(`\b(?:AKIA|ASIA)[A-Z0-9]{16}\b`), hints: []string{"akia", "asia"}},

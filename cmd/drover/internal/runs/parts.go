@@ -142,7 +142,7 @@ func (p *page) diff(what, text string) {
 		p.printf("\n%s: the same\n", what)
 		return
 	}
-	p.printf("\n%s differs\n", what)
+	p.printf("\n%s: different\n", what)
 	for line := range strings.Lines(text) {
 		p.printf("  %s\n", safetext.Line(strings.TrimRight(line, "\n")))
 	}
@@ -153,7 +153,7 @@ func (p *page) tools(c *record.Comparison) {
 		p.printf("\nThe tools: the same\n")
 		return
 	}
-	p.printf("\nThe tools differ\n")
+	p.printf("\nThe tools: different\n")
 	for _, side := range []struct {
 		name  string
 		tools []string
@@ -170,7 +170,7 @@ func (p *page) parting(a, b *record.Run, c *record.Comparison) {
 		p.printf("\nThe calls: the same\n")
 		return
 	}
-	p.printf("\nThe calls part after %s\n", wording.Plural(c.Same, "call"))
+	p.printf("\nThe calls: different after %s\n", wording.Plural(c.Same, "call"))
 	for _, side := range []struct {
 		name string
 		run  *record.Run
@@ -186,4 +186,14 @@ func (p *page) parting(a, b *record.Run, c *record.Comparison) {
 			p.printf("     %s\n", safetext.Line(by(*denied)))
 		}
 	}
+}
+
+// Diff writes the patch of the changes in the workspace.
+func Diff(w io.Writer, r *record.Run) error {
+	text, err := r.Diff()
+	if err != nil {
+		return err
+	}
+	_, err = w.Write(text)
+	return err
 }
