@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -34,6 +35,9 @@ type RecorderOptions struct {
 	Command      []string
 	// Versions are those of programs and files that a reader may ask about.
 	Versions map[string]string
+	// Traffic is a recording of the model's traffic that a [gateway.Recorder] writes while the run is at work; the end of the run
+	// takes a copy of it. Empty means none. It is for a recorder of one run.
+	Traffic string
 	// Keep bounds what the store has. It is applied after each run, at most once in ten minutes.
 	Keep Retention
 	// Logger receives failures that no caller receives. Nil discards them.
@@ -238,6 +242,33 @@ func (k *keptRun) diff(text []byte) error {
 	return k.writeText(diffFile, k.mask.text(text))
 }
 
+// traffic takes a copy of the recording, whose writer has taken the secrets out that it knows.
+func (k *keptRun) traffic() error {
+	if k.opts.Traffic == "" {
+		return nil
+	}
+	from, err := plainfile.Open(k.opts.Traffic)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = from.Close() }()
+	to, err := os.OpenFile(filepath.Join(k.dir, trafficFile), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	for lines := bufio.NewReader(from); err == nil; {
+		var line []byte
+		if line, err = lines.ReadBytes('\n'); len(line) > 0 {
+			_, failed := to.Write(k.mask.json(line))
+			err = errors.Join(err, failed)
+		}
+	}
+	if errors.Is(err, io.EOF) {
+		err = to.Sync()
+	}
+	return errors.Join(err, to.Close())
+}
+
 // End implements [drover.RunRecord]. When it returns the run is on the disk as it ended.
 func (k *keptRun) End(end drover.RunEnd) error {
 	k.wait(end.Last)
@@ -255,7 +286,7 @@ func (k *keptRun) End(end drover.RunEnd) error {
 	err := k.problem
 	k.mu.Unlock()
 	// The log is on the disk before the end is, and the lock is held until both are.
-	err = errors.Join(err, k.log.Close(), k.diff(end.Diff), k.write(endFile, e), k.store.report(ChangeEnd, k.folder), k.close())
+	err = errors.Join(err, k.log.Close(), k.diff(end.Diff), k.traffic(), k.write(endFile, e), k.store.report(ChangeEnd, k.folder), k.close())
 	k.prune()
 	if err != nil {
 		return advice.Wrap(fmt.Errorf("record: the run could not be kept whole in %s: %w", k.dir, err), "make room there before the next run")

@@ -153,6 +153,7 @@ func (o *runOptions) addFlags(cmd *cobra.Command) {
 	f.BoolVar(&o.json, "json", false, "print one event per line as JSON, and nothing else")
 	f.BoolVar(&o.quiet, "quiet", false, "print the answer, and nothing else")
 	f.BoolVar(&o.keep.off, "no-keep", false, "keep nothing of this run; others are kept, see drover runs")
+	f.BoolVar(&o.keep.traffic, "keep-traffic", false, "keep the requests and answers of the model too")
 	f.Var(&o.keep.secrets, "secret", "a variable whose value is replaced in what is kept of the run; repeatable")
 	f.Var(textFlag{&o.record, "file"}, "record", "write the requests and answers of the model to a new file")
 	f.Var(textFlag{&o.replay, "file"}, "replay", "have such a file answer instead of a model; no key is needed")

@@ -80,7 +80,7 @@ func runAgent(ctx context.Context, o runOptions, s streams) (err error) {
 	}
 	defer func() { leftover = errors.Join(leftover, kept.close()) }()
 	kept.project = current
-	if j.recorder, err = o.recorder(current); err != nil {
+	if j.recorder, err = o.recorder(current, model.traffic); err != nil {
 		return err
 	}
 	if j.adapter, err = o.adapter(in, kept); err != nil {
@@ -149,6 +149,8 @@ func (o *runOptions) check() error {
 	switch {
 	case o.json && o.quiet:
 		return advice.Wrap(usageError("--json and --quiet exclude each other"), "choose one")
+	case o.keep.off && o.keep.traffic:
+		return advice.Wrap(usageError("--no-keep and --keep-traffic exclude each other"), "choose one, or write the traffic to a file with --record")
 	case o.last && o.resume != "":
 		return advice.Wrap(usageError("--continue and --resume exclude each other"), "choose one")
 	case o.modelScript != "" && (o.last || o.resume != ""):

@@ -26,6 +26,7 @@ const envKeep = "DROVER_KEEP"
 // keepFlags are the flags about what is kept of a run.
 type keepFlags struct {
 	off     bool
+	traffic bool
 	secrets nameList // variables of which the values are secret
 }
 
@@ -90,8 +91,8 @@ func openRuns(state string) (*record.Store, error) {
 	return store, nil
 }
 
-// recorder keeps the run that begins in folder, or is nil for one that is not to be kept. more are further secrets.
-func (o *runOptions) recorder(folder string, more ...string) (root.Recorder, error) {
+// recorder keeps the run that begins in folder, or is nil for one that is not to be kept. traffic is a file with the model's, or empty.
+func (o *runOptions) recorder(folder, traffic string) (root.Recorder, error) {
 	keep, off, err := keepSetting(os.Getenv(envKeep))
 	if err != nil || off || o.keep.off {
 		return nil, err
@@ -101,7 +102,7 @@ func (o *runOptions) recorder(folder string, more ...string) (root.Recorder, err
 		return nil, err
 	}
 	opts := &record.RecorderOptions{
-		Secrets: append(secretValues(o.keep.secrets), more...), Folder: folder, Command: os.Args, Keep: keep,
+		Secrets: secretValues(o.keep.secrets), Folder: folder, Traffic: traffic, Command: os.Args, Keep: keep,
 		Versions: map[string]string{"drover": builtVersion()},
 	}
 	if f := o.file.agent; f != nil {

@@ -8,12 +8,14 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/agent/claudecode/claudecell"
 	"github.com/drover-agents/drover/claude/script"
 	"github.com/drover-agents/drover/gateway"
+	"github.com/drover-agents/drover/internal/leftover"
 	"github.com/drover-agents/drover/isolation"
 )
 
@@ -28,6 +30,8 @@ type modelSource struct {
 	// pretended means that no model answers: nothing of such a run is kept.
 	pretended bool
 	closers   []func() error
+	// traffic is a recording that is kept with the run and removed after it, or empty.
+	traffic string
 	// problem returns an error that only the source knows, or nil.
 	problem func() error
 }
@@ -50,14 +54,34 @@ func (o *runOptions) openModel(ctx context.Context, in *isolation.Isolation, dir
 	case o.replay != "":
 		err = m.replay(ctx, in, o.replay, dir)
 	}
-	if err == nil && o.record != "" {
-		err = m.record(ctx, in, o.record, dir)
+	switch {
+	case err != nil:
+	case o.record != "":
+		err = m.record(ctx, in, o.record, dir, o.keep.secrets)
+		m.traffic = o.record
+	case o.keep.traffic:
+		_, err = trafficFolders.Sweep("") // of programs that were killed
+		var folder *leftover.Folder
+		if err == nil {
+			folder, err = trafficFolders.Make("")
+		}
+		if err == nil {
+			m.traffic = filepath.Join(folder.Path(), "traffic.jsonl")
+			m.closers = append(m.closers, folder.Remove)
+			err = m.record(ctx, in, m.traffic, dir, o.keep.secrets)
+		}
+	}
+	if !o.keep.traffic {
+		m.traffic = ""
 	}
 	if err != nil {
 		return nil, errors.Join(err, m.close())
 	}
 	return m, nil
 }
+
+// trafficFolders have the traffic of a run until that is kept.
+var trafficFolders = leftover.Kind{Prefix: "drover-traffic-", Text: "drover: the model's traffic of a run in progress\n"}
 
 // script has a scripted model answer, on loopback.
 func (m *modelSource) script(ctx context.Context, in *isolation.Isolation, path string) error {
@@ -97,15 +121,12 @@ func scriptProblem(failures []script.Failure) error {
 // folders returns the folders of a run for a recording. The home of a run has another name each time.
 func folders(dir string) gateway.Folders { return gateway.Folders{Dir: dir, Temp: os.TempDir()} }
 
-func (m *modelSource) record(ctx context.Context, in *isolation.Isolation, path, dir string) error {
+func (m *modelSource) record(ctx context.Context, in *isolation.Isolation, path, dir string, secrets []string) error {
 	upstream, err := claudecell.OpenUpstream(ctx, in)
 	if err != nil {
 		return err
 	}
-	opts := gateway.RecordOptions{Folders: folders(dir)}
-	for _, name := range credentialNames {
-		opts.Secrets = append(opts.Secrets, os.Getenv(name))
-	}
+	opts := gateway.RecordOptions{Folders: folders(dir), Secrets: secretValues(secrets)}
 	recorder, err := gateway.Record(upstream, path, opts)
 	if err != nil {
 		return usageError("--record: %w", err)

@@ -120,8 +120,10 @@ func newRunsShowCommand() *cobra.Command {
 			}
 			return buffered(cmd, func(w io.Writer) error {
 				switch {
-				case parts.events, parts.session:
+				case parts.events:
 					return runs.Events(w, run)
+				case parts.session:
+					return runs.Session(w, run)
 				case parts.transcript:
 					return runs.Transcript(w, run)
 				case parts.diff:
@@ -150,7 +152,7 @@ func newRunsShowCommand() *cobra.Command {
 	f.BoolVar(&parts.diff, "diff", false, "the changes in its workspace, as a patch for git apply")
 	f.BoolVar(&parts.cost, "cost", false, "the tokens and dollars by model")
 	f.BoolVar(&parts.prompt, "prompt", false, "the prompt as the agent got it")
-	f.BoolVar(&parts.session, "session", false, "the log of the session, as --events")
+	f.BoolVar(&parts.session, "session", false, "the state of the session at the end: plan, files, policies")
 	f.BoolVar(&parts.decisions, "decisions", false, "each tool call with what was decided about it, by which policies")
 	cmd.MarkFlagsMutuallyExclusive("events", "transcript", "diff", "cost", "prompt", "session", "decisions")
 	return cmd
