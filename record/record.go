@@ -213,7 +213,7 @@ func (r *Run) Transcript() iter.Seq2[drover.TranscriptEntry, error] {
 	}
 }
 
-// Diff is the patch of what the run changed in its workspace, empty if there is none.
+// Diff is the patch of what the run changed in its workspace, empty without one.
 func (r *Run) Diff() ([]byte, error) {
 	text, err := fs.ReadFile(r.files, diffFile)
 	if errors.Is(err, fs.ErrNotExist) {

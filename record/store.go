@@ -337,7 +337,7 @@ func (s *Store) Prune(keep Retention, now time.Time) (removed []string, err erro
 	return removed, nil
 }
 
-// Last opens the run that began last. Its error wraps [fs.ErrNotExist] if there is none.
+// Last opens the run that began last. Its error wraps [fs.ErrNotExist] if the store is empty.
 func (s *Store) Last() (*Run, error) {
 	var last *Run
 	day := ""

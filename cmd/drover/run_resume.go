@@ -15,8 +15,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/drover-agents/drover/advice"
+	"github.com/drover-agents/drover/cmd/drover/internal/runs"
 	"github.com/drover-agents/drover/cmd/drover/internal/terminal"
-	"github.com/drover-agents/drover/cmd/drover/internal/wording"
 	"github.com/drover-agents/drover/internal/ident"
 	"github.com/drover-agents/drover/internal/safetext"
 )
@@ -77,23 +77,11 @@ func (o *runOptions) keptConversations(ctx context.Context, folder string) ([]ke
 
 // line is "5 minutes ago   6f9619ff-…  What does this", at most width columns as far as the width of characters is 1.
 func (c keptConversation) line(width int) string {
-	line := fmt.Sprintf("%-15s %s  %s", ago(time.Since(c.changed)), c.token, safetext.Line(strings.Join(strings.Fields(c.words), " ")))
+	line := fmt.Sprintf("%-15s %s  %s", runs.Ago(time.Since(c.changed)), c.token, safetext.Line(strings.Join(strings.Fields(c.words), " ")))
 	if runes := []rune(line); width > 0 && len(runes) > width {
 		return string(runes[:width-1]) + "…"
 	}
 	return line
-}
-
-func ago(d time.Duration) string {
-	switch {
-	case d < time.Minute:
-		return "just now"
-	case d < time.Hour:
-		return wording.Plural(int(d.Minutes()), "minute") + " ago"
-	case d < 48*time.Hour:
-		return wording.Plural(int(d.Hours()), "hour") + " ago"
-	}
-	return wording.Plural(int(d.Hours()/24), "day") + " ago"
 }
 
 // listedConversations is how many are listed.
@@ -196,7 +184,7 @@ func completeTokens(cmd *cobra.Command, _ []string, typed string) ([]string, cob
 	var offers []string
 	for _, c := range found[:min(len(found), listedConversations)] {
 		if strings.HasPrefix(c.token, typed) {
-			offers = append(offers, cobra.CompletionWithDesc(c.token, ago(time.Since(c.changed))+": "+safetext.Line(strings.Join(strings.Fields(c.words), " "))))
+			offers = append(offers, cobra.CompletionWithDesc(c.token, runs.Ago(time.Since(c.changed))+": "+safetext.Line(strings.Join(strings.Fields(c.words), " "))))
 		}
 	}
 	return offers, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder

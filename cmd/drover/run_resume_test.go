@@ -18,6 +18,7 @@ import (
 	"github.com/drover-agents/drover/claude/claudetest"
 	"github.com/drover-agents/drover/claude/script"
 	"github.com/drover-agents/drover/claude/transcript"
+	"github.com/drover-agents/drover/cmd/drover/internal/runs"
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/internal/ident"
 	"github.com/drover-agents/drover/isolation"
@@ -127,7 +128,7 @@ func TestAgo_Cases(t *testing.T) {
 		-time.Second: "just now", time.Second: "just now", time.Minute: "1 minute ago", 59 * time.Minute: "59 minutes ago",
 		90 * time.Minute: "1 hour ago", 47 * time.Hour: "47 hours ago", 72 * time.Hour: "3 days ago",
 	} {
-		if got := ago(d); got != want {
+		if got := runs.Ago(d); got != want {
 			t.Errorf("%v is %q, want %q", d, got, want)
 		}
 	}

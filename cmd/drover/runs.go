@@ -29,6 +29,8 @@ import (
 const runsHelp = `Runs lists the runs that were kept, the latest first: each run of drover run and drover demo is, with every event, the
 transcript, the settings, the changes in its workspace, its cost and its end. Secrets are replaced; see docs/runs.md.
 
+Words list the runs that have all of them in their prompt, name, folder, id or error.
+
 RUN is the id of a run, the beginning of one, last for the latest, or a file: a bundle of drover runs export, a log of a session,
 a recording of --record.
 
@@ -36,14 +38,39 @@ The runs are in $XDG_STATE_HOME/drover/runs, by default ~/.local/state/drover/ru
 4 GiB; ` + envKeep + `=runs=500,age=30d,size=1GiB sets other limits, and ` + envKeep + `=no or --no-keep keeps nothing.`
 
 func newRunsCommand() *cobra.Command {
+	var (
+		f      runsFilter
+		limit  int
+		asJSON bool
+	)
 	cmd := &cobra.Command{
-		Use:   "runs",
+		Use:   "runs [flags] [word...]",
 		Short: "List, show and compare the runs that were kept",
 		Long:  runsHelp,
-		Args:  noArguments,
+		Args: func(cmd *cobra.Command, words []string) error {
+			var names []string
+			for _, sub := range cmd.Commands() {
+				names = append(names, sub.Name())
+			}
+			if len(words) > 0 {
+				if near := ident.Nearest(words[0], names); len(near) > 0 {
+					return advice.Wrap(usageError("there is no command drover runs %s; did you mean %s?", words[0], near[0]), "if it is a word to look for, put others first")
+				}
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, words []string) error {
+			if limit < 0 {
+				return advice.Wrap(usageError("--limit: %d is below zero", limit), "give the number of runs, or 0 for all")
+			}
+			return listRuns(cmd, &f, words, limit, asJSON)
+		},
 	}
+	f.addFlags(cmd)
+	cmd.Flags().IntVar(&limit, "limit", 30, "how many are listed; 0 means all")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "one object per line as JSON")
 	cmd.AddCommand(newRunsShowCommand(), newRunsCompareCommand(), newRunsResumeCommand(), newRunsRemoveCommand(), newRunsExportCommand(),
-		newRunsImportCommand())
+		newRunsImportCommand(), newRunsCostCommand(), newRunsSQLCommand())
 	return cmd
 }
 

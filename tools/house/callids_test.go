@@ -29,6 +29,7 @@ var callMaps = map[string]string{
 	"telemetry Run.agents":                       "reader: the spans of one turn",
 	"cmd/drover/internal/terminal lines.calls":   "reader: the last 4096",
 	"cmd/drover denials.at":                      "reader: the last 4096",
+	"record folding.last":                        "reader: the calls of the log of one run",
 	"drovertest testTools":                       "test kit: the calls of one test",
 }
 

@@ -59,6 +59,8 @@ var layers = map[string][]string{
 	"telemetry": {"gateway", "event"},
 	// The root: a prompt in, a typed answer out. It is every adapter's host, and knows none of them.
 	".": {"telemetry", "agent", "workspace", "prompt", "guard", "session", "gate", "gateway", "tool", "schema", "event", "internal/*"},
+	// Kept runs: a reader of the log of sessions. It knows no agent.
+	"record": {".", "agent", "workspace", "session", "guard", "gate", "gateway", "isolation", "event", "internal/*"},
 	// Agents that are kept as files. It knows no adapter.
 	"agentfile": {".", "agent", "agent/claudecode/catalogue", "workspace", "prompt", "isolation", "guard", "gate", "tool", "schema", "internal/*"},
 	// The suite that evaluations by every adapter must pass.

@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	root "github.com/drover-agents/drover"
+	"github.com/drover-agents/drover/agent"
+	"github.com/drover-agents/drover/agent/agenttest"
+	"github.com/drover-agents/drover/claude/claudetest"
+	"github.com/drover-agents/drover/claude/script"
+	"github.com/drover-agents/drover/event"
+	"github.com/drover-agents/drover/gateway"
+	"github.com/drover-agents/drover/prompt"
+	"github.com/drover-agents/drover/record"
+)
+
+// keptRun has a scripted agent do something in the store of the test.
+func keptRun(t *testing.T, name, text string, steps ...agenttest.Step) string {
+	t.Helper()
+	store, err := openRuns("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := prompt.FromText[string](text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := root.Evaluate(t.Context(), agenttest.New(steps...), p, &root.Options{
+		Settings: agent.Settings{Dir: t.TempDir()},
+		Recorder: record.NewRecorder(store, &record.RecorderOptions{Name: name, Folder: "/srv/" + name}),
+	})
+	if failure, ok := errors.AsType[*root.EvaluationError](err); ok {
+		return failure.Summary.RunID
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp.RunID
+}
+
+func bash(id event.CallID, command string) event.ToolCall {
+	return event.ToolCall{ID: id, Name: "Bash", Input: json.RawMessage(`{"command":"` + command + `"}`)}
+}
+
+func costs(usd float64) event.Payload {
+	return gateway.ModelCall{Model: "model-1", CostUSD: usd, Tokens: gateway.Tokens{Input: 100, Output: 10}}
+}
+
+// must runs the command, and fails the test unless it ends with code.
+func mustCommand(t *testing.T, code int, args ...string) string {
+	t.Helper()
+	got, out, errs := command(t, args...)
+	if got != code {
+		t.Fatalf("drover %s: exit code %d, want %d\n%s%s", strings.Join(args, " "), got, code, out, errs)
+	}
+	return out + errs
+}
+
+// A team's morning: of 50 runs of three agents the one that failed is found, compared with the last good one, its denied
+// call is explained, the cost summed, and it is exported. Each is one command of docs/runs.md.
+func TestRuns_MorningOfATeam(t *testing.T) {
+	t.Setenv("XDG_STATE_HOME", t.TempDir())
+	t.Chdir(t.TempDir())
+	good := ""
+	for i := range 49 {
+		name := []string{"reviewer", "migrator", "triage"}[i%3]
+		id := keptRun(t, name, "Look at commit "+string(rune('a'+i%26)), agenttest.Emit(event.Init{Model: "model-1", Tools: []string{"Bash"}}, bash("c1", "go test"),
+			event.ToolResult{ID: "c1", Name: "Bash", Status: event.ToolSuccess, Output: json.RawMessage(`"ok"`)}, costs(0.01)), agenttest.Done(""))
+		if name == "migrator" {
+			good = id
+		}
+	}
+	bad := keptRun(t, "migrator", "Migrate the shop", agenttest.Emit(event.Init{Model: "model-1", Tools: []string{"Bash"}}, bash("c1", "drop table"),
+		event.Decision{CallID: "c1", Tool: "Bash", Verdict: event.Deny, Policy: "deny-list", Reason: "Tables stay."},
+		event.ToolResult{ID: "c1", Name: "Bash", Status: event.ToolDenied, Failure: &event.ToolFailure{Message: "Tables stay."}}, costs(0.5)),
+		agenttest.Fail(errors.New("the migration is not possible")))
+
+	if out := mustCommand(t, 0, "runs", "--failed", "--since", "2d"); strings.Count(out, "\n") != 2 || !strings.Contains(out, bad[:8]+"  error ") || !strings.Contains(out, "Migrate the shop") {
+		t.Errorf("--failed lists\n%s", out)
+	}
+	if out := mustCommand(t, 0, "runs", "compare", good[:8], bad[:8]); !strings.Contains(out, "The calls: different after 0 calls\n  A: Bash  go test  success\n  B: Bash  drop table  denied\n     deny-list: Tables stay.\n") ||
+		!strings.Contains(out, "The tools: the same") || !strings.Contains(out, "≠ error") {
+		t.Errorf("compare shows\n%s", out)
+	}
+	if out := mustCommand(t, 0, "runs", "show", bad[:8], "--decisions"); out != "Bash  drop table\n  deny by deny-list: Tables stay.\n" {
+		t.Errorf("--decisions shows\n%s", out)
+	}
+	out := mustCommand(t, 0, "runs", "cost", "--by", "agent", "--since", "30d")
+	if !regexp.MustCompile(`(?m)^ +\$0\.66 +17 +1,700 +170  migrator$`).MatchString(out) || !strings.Contains(out, "$0.99  in all") {
+		t.Errorf("the cost is\n%s", out)
+	}
+	file := strings.TrimSpace(mustCommand(t, 0, "runs", "export", bad[:8]))
+	if out := mustCommand(t, 0, "runs", "show", file); !strings.Contains(out, "the migration is not possible") || !strings.Contains(out, "denied     Bash  drop table") {
+		t.Errorf("the bundle shows\n%s", out)
+	}
+	if out := mustCommand(t, exitUsage, "runs", "resume", file); !strings.Contains(out, "cannot be continued: it is kept in") {
+		t.Errorf("a bundle is continued: %s", out)
+	}
+	if out := mustCommand(t, 0, "runs", "sql", "select name, count(*) as runs from runs group by name order by name"); out != "name      runs\nmigrator  17\nreviewer  17\ntriage    16\n" {
+		t.Errorf("sql gives\n%s", out)
+	}
+	if out := mustCommand(t, 0, "runs", "shop", "--json"); !strings.Contains(out, `"id":"`+bad+`"`) || strings.Count(out, "\n") != 1 {
+		t.Errorf("the words find\n%s", out)
+	}
+	mustCommand(t, 0, "runs", "rm", bad[:8])
+	if out := mustCommand(t, 0, "runs", "--failed"); out != "no runs\n" {
+		t.Errorf("after rm there are\n%s", out)
+	}
+}
+
+// A run of the command is kept, shown, and continued with the flags that it had. One with --no-keep is not.
+func TestRuns_KeptAndResumed(t *testing.T) {
+	model := claudetest.NewModel(t, script.Text("I shall remember hunter22hunter."), script.Text("It was 7.").When(script.Match{Text: "The number is 7."}, script.Match{LastUserText: "Which number?"}))
+	p := newProgram(t, model.URL())
+	p.setEnv(map[string]string{"XDG_STATE_HOME": t.TempDir(), "MY_WORD": "hunter22hunter"})
+	if r := p.run("run", "--max-turns", "9", "--secret", "MY_WORD", "--keep-traffic", "The number is 7."); r.code != 0 {
+		t.Fatalf("%+v", r)
+	}
+	shown := p.run("runs", "show", "last")
+	if !strings.Contains(shown.out, "answer     I shall remember [redacted].\n") || !strings.Contains(shown.out, "prompt     drover:run: The number is 7.") || !strings.Contains(shown.out, "isolation  cell") {
+		t.Errorf("shown is\n%s%s", shown.out, shown.errors)
+	}
+	if r := p.run("runs", "resume", "last", "--quiet", "Which number?"); r.code != 0 || r.out != "It was 7.\n" {
+		t.Errorf("resumed: %+v", r)
+	}
+	if r := p.run("runs", "--json"); strings.Count(r.out, "\n") != 2 {
+		t.Errorf("two runs are kept:\n%s%s", r.out, r.errors)
+	}
+	again := p.run("runs", "show", "last")
+	if !strings.Contains(again.out, "Which number?") {
+		t.Errorf("the last run is\n%s", again.out)
+	}
+	if r := p.run("run", "--no-keep", "--quiet", "--resume", "0", "x"); r.code != exitUsage {
+		t.Errorf("%+v", r)
+	}
+	found := 0
+	err := filepath.WalkDir(filepath.Join(p.env["XDG_STATE_HOME"], "drover", "runs"), func(path string, e os.DirEntry, err error) error {
+		if err != nil || e.IsDir() {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		if strings.Contains(string(text), "hunter22") {
+			t.Errorf("%s has the secret", path)
+		}
+		if filepath.Base(path) == "traffic.jsonl" {
+			found++
+		}
+		return err
+	})
+	if err != nil || found != 2 { // the flag is continued too
+		t.Errorf("%d files of traffic, %v", found, err)
+	}
+}
+
+func TestKeptFlags_Cases(t *testing.T) {
+	for args, want := range map[string]string{
+		"":                                    "",
+		"-f a.yaml --arg x=1":                 "-f a.yaml --arg x=1",
+		"--allow shellExecute do it":          "--allow shellExecute",
+		"--allow=shellExecute --json do":      "--allow=shellExecute",
+		"do --max-usd 1 --resume=x --quiet":   "--max-usd 1",
+		"--resume token --record r.jsonl do":  "",
+		"--read-only -- --allow shellExecute": "--read-only",
+		"--model-script s.yaml --model m do":  "--model m",
+		"--read-only --continue -fa.yaml":     "--read-only -fa.yaml",
+		"--write-back --mount src --diff fix": "--write-back --mount src",
+	} {
+		if got := strings.Join(keptFlags(strings.Fields(args)), " "); got != want {
+			t.Errorf("%q keeps %q, want %q", args, got, want)
+		}
+	}
+}
+
+func TestKeepSetting_Cases(t *testing.T) {
+	for text, want := range map[string]record.Retention{
+		"": {}, "runs=5": {MaxRuns: 5}, "age=30d,size=1GiB": {MaxAge: 30 * 24 * time.Hour, MaxBytes: 1 << 30}, "age=90m,runs=1,size=7": {MaxRuns: 1, MaxAge: 90 * time.Minute, MaxBytes: 7},
+	} {
+		if got, off, err := keepSetting(text); got != want || off || err != nil {
+			t.Errorf("%q is %+v, %v, %v", text, got, off, err)
+		}
+	}
+	if _, off, err := keepSetting("no"); !off || err != nil {
+		t.Errorf("no: %v, %v", off, err)
+	}
+	for _, text := range []string{"yes", "runs", "runs=0", "runs=-1", "runs=x", "age=0d", "age=d", "age=5", "size=1XB", "size=0", "runs=1,runs=2", "runs=1,", "age=-1h", "size=99999999999999999999"} {
+		if _, _, err := keepSetting(text); err == nil || !strings.Contains(err.Error(), envKeep) {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+}
+
+func TestRuns_Usage(t *testing.T) {
+	t.Setenv("XDG_STATE_HOME", t.TempDir())
+	for args, want := range map[string]string{
+		"runs show":                       "takes one RUN",
+		"runs show nothing":               "there is no run nothing",
+		"runs show last":                  "there is no run",
+		"runs show ../../etc":             "",
+		"runs shwo last":                  "did you mean show",
+		"runs compare a":                  "takes two runs",
+		"runs --since yesterday":          "neither an age nor a day",
+		"runs --limit -1":                 "below zero",
+		"runs cost --by moon":             "there is no group",
+		"runs sql":                        "takes one query",
+		"runs sql delete":                 "",
+		"runs resume nothing":             "there is no run nothing",
+		"runs rm nothing":                 "there is no run nothing",
+		"runs show --events --cost":       "none of the others can be",
+		"run --no-keep --keep-traffic x":  "exclude each other",
+		"run --secret NO_SUCH_VARIABLE x": "empty or not set",
+	} {
+		code, _, errs := command(t, strings.Fields(args)...)
+		if code != exitUsage || !strings.Contains(errs, want) {
+			t.Errorf("drover %s: exit code %d, %q, want %q", args, code, errs, want)
+		}
+	}
+}
