@@ -13,6 +13,7 @@
 package record
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -24,6 +25,7 @@ import (
 	"github.com/drover-agents/drover"
 	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/event"
+	"github.com/drover-agents/drover/internal/lines"
 	"github.com/drover-agents/drover/session"
 )
 
@@ -111,11 +113,16 @@ type Run struct {
 	// Path is the folder, or the bundle.
 	Path string
 
-	files fs.FS
+	files  fs.FS
+	closer io.Closer // of a bundle
+	damage []string
 }
 
 // maxInfo bounds the two small files of a run.
 const maxInfo = 64 << 20
+
+// maxTranscript bounds a line of the transcript: the longest line of an agent, and what is written about it.
+const maxTranscript = lines.DefaultLimit + 1<<20
 
 // openRun reads a run from its files. locked reports whether a program has it open.
 func openRun(files fs.FS, path string, locked bool) (*Run, error) {
@@ -196,13 +203,12 @@ func (r *Run) Transcript() iter.Seq2[drover.TranscriptEntry, error] {
 			return
 		}
 		defer func() { _ = f.Close() }()
-		for d := json.NewDecoder(f); ; {
-			var entry drover.TranscriptEntry
-			err := d.Decode(&entry)
-			switch {
-			case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF) && r.State != Ended:
+		for entries := lines.NewReader(f, maxTranscript); ; {
+			entry, err := r.transcriptEntry(entries)
+			if errors.Is(err, io.EOF) {
 				return
-			case err != nil:
+			}
+			if err != nil {
 				yield(entry, fmt.Errorf("record: %s: %s: %w", r.Path, transcriptFile, err))
 				return
 			}
@@ -213,11 +219,37 @@ func (r *Run) Transcript() iter.Seq2[drover.TranscriptEntry, error] {
 	}
 }
 
-// Diff is the patch of what the run changed in its workspace, empty without one.
+// transcriptEntry reads a line of the transcript, or io.EOF. The last line of a run without an end may be a part of one.
+func (r *Run) transcriptEntry(from *lines.Reader) (entry drover.TranscriptEntry, err error) {
+	line, err := from.Next()
+	if err == nil && from.Last() {
+		if _, err := from.Next(); !errors.Is(err, io.EOF) {
+			return entry, err
+		}
+		if r.State != Ended && !json.Valid(line) {
+			return entry, io.EOF
+		}
+	}
+	if err == nil {
+		err = json.Unmarshal(line, &entry)
+	}
+	return entry, err
+}
+
+// Diff is the patch of what the run changed in its workspace, empty without one. With an error, it has the lines that could
+// be read.
 func (r *Run) Diff() ([]byte, error) {
-	text, err := fs.ReadFile(r.files, diffFile)
+	f, err := r.files.Open(diffFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
-	return text, err
+	if err != nil {
+		return nil, fmt.Errorf("record: %s: %w", r.Path, err)
+	}
+	defer func() { _ = f.Close() }()
+	text, err := io.ReadAll(f)
+	if err != nil {
+		return text[:bytes.LastIndexByte(text, '\n')+1], fmt.Errorf("record: %s: %w", r.Path, err)
+	}
+	return text, nil
 }
