@@ -63,6 +63,9 @@ var layers = map[string][]string{
 	"record": {".", "agent", "workspace", "session", "guard", "gate", "gateway", "isolation", "event", "internal/*"},
 	// Agents that are kept as files. It knows no adapter.
 	"agentfile": {".", "agent", "agent/claudecode/catalogue", "workspace", "prompt", "isolation", "guard", "gate", "tool", "schema", "internal/*"},
+	// What is kept of runs. The index links SQLite, and the command alone imports it.
+	"record":       {".", "agent", "session", "guard", "gate", "event", "internal/*"},
+	"record/index": {"record", ".", "event", "session", "gateway", "internal/*"},
 	// The suite that evaluations by every adapter must pass.
 	"drovertest": {".", "agent", "workspace", "prompt", "guard", "session", "tool", "event"},
 	// Programs may use everything; internal packages know of nothing public, so that every public
@@ -188,6 +191,35 @@ func TestLayers_PackagesLinkNoExporter(t *testing.T) {
 		if slices.ContainsFunc(exporters, func(m string) bool { return strings.HasPrefix(line, m) }) {
 			t.Errorf("a package links %s", strings.TrimSpace(line))
 		}
+	}
+}
+
+// mayLinkSQLite are the packages that link the database of kept runs: its own, and programs.
+var mayLinkSQLite = []string{"record/index", "cmd/*"}
+
+// A program that embeds Drover does not get a database with it.
+func TestLayers_PackagesLinkNoDatabase(t *testing.T) {
+	const form = "{{.ImportPath}} {{range .Deps}}{{.}} {{end}}"
+	cmd := exec.Command("go", "list", "-f", form, "./...")
+	cmd.Dir = root
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("go list: %v\n%s", err, out)
+	}
+	linking := 0
+	for line := range strings.Lines(string(out)) {
+		words := strings.Fields(line)
+		name, _ := ourName(words[0])
+		if !slices.ContainsFunc(words[1:], func(dep string) bool { return strings.HasPrefix(dep, "modernc.org/") }) {
+			continue
+		}
+		linking++
+		if !slices.ContainsFunc(mayLinkSQLite, func(pattern string) bool { return matches(pattern, name) }) {
+			t.Errorf("%s links SQLite", name)
+		}
+	}
+	if linking == 0 {
+		t.Error("no package links SQLite: the rule sees nothing")
 	}
 }
 

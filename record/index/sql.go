@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package index
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"modernc.org/sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
+
+	"github.com/drover-agents/drover/advice"
+)
+
+// Limits bound a query of [Index.SQL]. Zero fields are the defaults.
+type Limits struct {
+	Timeout time.Duration // 10 seconds
+	Rows    int           // 10,000
+	Bytes   int           // of all values together, 64 MiB
+}
+
+// An Answer is what a query of [Index.SQL] gives.
+type Answer struct {
+	Columns []string
+	// Rows have an int64, a float64, a string, a []byte or nil for each column.
+	Rows [][]any
+	// Truncated means that a limit left out rows.
+	Truncated bool
+}
+
+// ErrRefused is wrapped where a query asks for more than to read the tables.
+var ErrRefused = errors.New("the query is refused")
+
+// ErrTimeout is wrapped where a query takes too long.
+var ErrTimeout = errors.New("the query takes too long")
+
+// What SQLite grants a user's query. A value may have a megabyte, a text of the query a tenth of it.
+var sqliteLimits = map[int]int{
+	sqlite3.SQLITE_LIMIT_LENGTH:              1 << 20,
+	sqlite3.SQLITE_LIMIT_SQL_LENGTH:          100_000,
+	sqlite3.SQLITE_LIMIT_COLUMN:              200,
+	sqlite3.SQLITE_LIMIT_EXPR_DEPTH:          200,
+	sqlite3.SQLITE_LIMIT_COMPOUND_SELECT:     50,
+	sqlite3.SQLITE_LIMIT_VDBE_OP:             100_000,
+	sqlite3.SQLITE_LIMIT_FUNCTION_ARG:        32,
+	sqlite3.SQLITE_LIMIT_ATTACHED:            0,
+	sqlite3.SQLITE_LIMIT_LIKE_PATTERN_LENGTH: 256,
+	sqlite3.SQLITE_LIMIT_VARIABLE_NUMBER:     0,
+	sqlite3.SQLITE_LIMIT_TRIGGER_DEPTH:       0,
+	sqlite3.SQLITE_LIMIT_WORKER_THREADS:      0,
+}
+
+// functions are those that a query may call. None of them reads a file, a setting or a state of the process.
+var functions = strings.Fields(`
+	abs char coalesce concat concat_ws format glob hex if ifnull iif instr length like likelihood likely lower ltrim max min nullif octet_length printf
+	quote random randomblob replace round rtrim sign soundex substr substring trim typeof unhex unicode unistr unistr_quote unlikely upper zeroblob
+	avg count group_concat median percentile percentile_cont percentile_disc string_agg sum total
+	row_number rank dense_rank percent_rank cume_dist ntile lag lead first_value last_value nth_value
+	date time datetime julianday unixepoch strftime timediff current_date current_time current_timestamp
+	-> ->> json json_array json_array_insert json_array_length json_error_position json_extract json_group_array json_group_object json_insert json_object json_patch
+	json_pretty json_quote json_remove json_replace json_set json_type json_valid jsonb jsonb_array jsonb_extract jsonb_group_array jsonb_group_object
+	jsonb_insert jsonb_object jsonb_patch jsonb_remove jsonb_replace jsonb_set
+	acos acosh asin asinh atan atan2 atanh ceil ceiling cos cosh degrees exp floor ln log log10 log2 mod pi pow power radians sin sinh sqrt tan tanh trunc`)
+
+// tablesOfSQLite are those that a query may read besides ours.
+var tablesOfSQLite = []string{"json_each", "json_tree", "jsonb_each", "jsonb_tree", "sqlite_schema", "sqlite_master"}
+
+// SQL answers a query over the tables: one SELECT, WITH, VALUES or EXPLAIN. It cannot change anything, nor read anything else, and is
+// bounded in time, rows and memory. See [Tables] for what there is.
+func (ix *Index) SQL(ctx context.Context, query string, limits Limits) (answer Answer, err error) {
+	tokens := tokensOf(query)
+	err = checkStatement(query, tokens)
+	if err == nil {
+		err = checkSubqueries(tokens)
+	}
+	if err != nil {
+		return Answer{}, err
+	}
+	limits = Limits{cmp.Or(limits.Timeout, 10*time.Second), cmp.Or(limits.Rows, 10_000), cmp.Or(limits.Bytes, 64<<20)}
+	ctx, cancel := context.WithTimeoutCause(ctx, limits.Timeout, ErrTimeout)
+	defer cancel()
+	repairable := func(err error) bool { return isDamage(err) || errors.Is(err, errReplaced) }
+	err = ix.do(ctx, "the query", repairable, func(db *database) (err error) {
+		answer, err = askUser(ctx, db, query, tokens, limits)
+		return err
+	})
+	primary, _ := codeOf(err)
+	switch {
+	case errors.Is(err, ErrTimeout):
+		return Answer{}, advice.Wrap(err, "ask for less, or allow more than %v", limits.Timeout)
+	case errors.Is(err, ErrRefused):
+		return Answer{}, err
+	case primary == sqlite3.SQLITE_READONLY:
+		return Answer{}, advice.Wrap(fmt.Errorf("%w: %w", ErrRefused, err), "only read with a query")
+	case primary == sqlite3.SQLITE_TOOBIG || primary == sqlite3.SQLITE_NOMEM:
+		return Answer{}, advice.Wrap(err, "ask for shorter texts: a value has at most %d bytes", sqliteLimits[sqlite3.SQLITE_LIMIT_LENGTH])
+	case err != nil:
+		return Answer{}, advice.Wrap(err, "compare the query with the tables of docs/runs-sql.md")
+	}
+	return answer, nil
+}
+
+// askUser asks a user's query over a connection of its own.
+func askUser(ctx context.Context, db *database, query string, tokens []token, limits Limits) (a Answer, err error) {
+	guard := db
+	if db.dir == "" {
+		guard = nil
+	}
+	pool, err := openPool(db.userName(), guard, 1)
+	if err != nil {
+		return a, err
+	}
+	defer func() { err = errors.Join(err, pool.Close()) }()
+	c, err := pool.Conn(ctx)
+	if err != nil {
+		return a, err
+	}
+	defer func() { _ = c.Close() }() // the pool is closed with it
+	refused, err := refusedNames(ctx, c)
+	if err == nil {
+		err = checkNames(tokens, refused)
+	}
+	if err != nil {
+		return a, err
+	}
+	for limit, value := range sqliteLimits {
+		if _, err := sqlite.Limit(c, limit, value); err != nil {
+			return a, err
+		}
+	}
+	rows, err := c.QueryContext(ctx, query)
+	if err != nil {
+		return a, err
+	}
+	defer func() { err = errors.Join(err, rows.Close()) }()
+	if a.Columns, err = rows.Columns(); err != nil {
+		return a, err
+	}
+	size := 0
+	for rows.Next() {
+		values, to := make([]any, len(a.Columns)), make([]any, len(a.Columns))
+		for i := range values {
+			to[i] = &values[i]
+		}
+		if err := rows.Scan(to...); err != nil {
+			return a, err
+		}
+		for _, v := range values {
+			size += sizeOf(v)
+		}
+		if len(a.Rows) == limits.Rows || size > limits.Bytes {
+			a.Truncated = true
+			break
+		}
+		a.Rows = append(a.Rows, values)
+	}
+	return a, rows.Err()
+}
+
+func sizeOf(v any) int {
+	const own = 16
+	switch v := v.(type) {
+	case string:
+		return own + len(v)
+	case []byte:
+		return own + len(v)
+	}
+	return own
+}
