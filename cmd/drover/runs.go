@@ -52,7 +52,7 @@ func newRunsCommand() *cobra.Command {
 			for _, sub := range cmd.Commands() {
 				names = append(names, sub.Name())
 			}
-			if len(words) > 0 {
+			if len(words) > 1 {
 				if near := ident.Nearest(words[0], names); len(near) > 0 {
 					return advice.Wrap(usageError("there is no command drover runs %s; did you mean %s?", words[0], near[0]), "if it is a word to look for, put others first")
 				}
@@ -137,6 +137,11 @@ func newRunsShowCommand() *cobra.Command {
 		Short: "Show a run, or a part of it",
 		Args:  oneRun,
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			var chosen []string
+			cmd.Flags().Visit(func(f *pflag.Flag) { chosen = append(chosen, "--"+f.Name) })
+			if len(chosen) > 1 {
+				return advice.Wrap(usageError("%s exclude each other", strings.Join(chosen, " and ")), "choose one")
+			}
 			run, err := findRun(args[0])
 			if err != nil {
 				return err
@@ -181,7 +186,6 @@ func newRunsShowCommand() *cobra.Command {
 	f.BoolVar(&parts.prompt, "prompt", false, "the prompt as the agent got it")
 	f.BoolVar(&parts.session, "session", false, "the state of the session at the end: plan, files, policies")
 	f.BoolVar(&parts.decisions, "decisions", false, "each tool call with what was decided about it, by which policies")
-	cmd.MarkFlagsMutuallyExclusive("events", "transcript", "diff", "cost", "prompt", "session", "decisions")
 	return cmd
 }
 

@@ -47,7 +47,7 @@ func keptRun(t *testing.T, name, text string, steps ...agenttest.Step) string {
 	return resp.RunID
 }
 
-func bash(id event.CallID, command string) event.ToolCall {
+func shellCall(id event.CallID, command string) event.ToolCall {
 	return event.ToolCall{ID: id, Name: "Bash", Input: json.RawMessage(`{"command":"` + command + `"}`)}
 }
 
@@ -73,13 +73,13 @@ func TestRuns_MorningOfATeam(t *testing.T) {
 	good := ""
 	for i := range 49 {
 		name := []string{"reviewer", "migrator", "triage"}[i%3]
-		id := keptRun(t, name, "Look at commit "+string(rune('a'+i%26)), agenttest.Emit(event.Init{Model: "model-1", Tools: []string{"Bash"}}, bash("c1", "go test"),
+		id := keptRun(t, name, "Look at commit "+string(rune('a'+i%26)), agenttest.Emit(event.Init{Model: "model-1", Tools: []string{"Bash"}}, shellCall("c1", "go test"),
 			event.ToolResult{ID: "c1", Name: "Bash", Status: event.ToolSuccess, Output: json.RawMessage(`"ok"`)}, costs(0.01)), agenttest.Done(""))
 		if name == "migrator" {
 			good = id
 		}
 	}
-	bad := keptRun(t, "migrator", "Migrate the shop", agenttest.Emit(event.Init{Model: "model-1", Tools: []string{"Bash"}}, bash("c1", "drop table"),
+	bad := keptRun(t, "migrator", "Migrate the shop", agenttest.Emit(event.Init{Model: "model-1", Tools: []string{"Bash"}}, shellCall("c1", "drop table"),
 		event.Decision{CallID: "c1", Tool: "Bash", Verdict: event.Deny, Policy: "deny-list", Reason: "Tables stay."},
 		event.ToolResult{ID: "c1", Name: "Bash", Status: event.ToolDenied, Failure: &event.ToolFailure{Message: "Tables stay."}}, costs(0.5)),
 		agenttest.Fail(errors.New("the migration is not possible")))
@@ -214,7 +214,7 @@ func TestRuns_Usage(t *testing.T) {
 		"runs sql delete":                 "",
 		"runs resume nothing":             "there is no run nothing",
 		"runs rm nothing":                 "there is no run nothing",
-		"runs show --events --cost":       "none of the others can be",
+		"runs show last --events --cost":  "exclude each other",
 		"run --no-keep --keep-traffic x":  "exclude each other",
 		"run --secret NO_SUCH_VARIABLE x": "empty or not set",
 	} {

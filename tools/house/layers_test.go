@@ -63,8 +63,7 @@ var layers = map[string][]string{
 	"record": {".", "agent", "workspace", "session", "guard", "gate", "gateway", "isolation", "event", "internal/*"},
 	// Agents that are kept as files. It knows no adapter.
 	"agentfile": {".", "agent", "agent/claudecode/catalogue", "workspace", "prompt", "isolation", "guard", "gate", "tool", "schema", "internal/*"},
-	// What is kept of runs. The index links SQLite, and the command alone imports it.
-	"record":       {".", "agent", "session", "guard", "gate", "event", "internal/*"},
+	// The index links SQLite, and the command alone imports it.
 	"record/index": {"record", ".", "event", "session", "gateway", "internal/*"},
 	// The suite that evaluations by every adapter must pass.
 	"drovertest": {".", "agent", "workspace", "prompt", "guard", "session", "tool", "event"},
