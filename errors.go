@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/drover-agents/drover/advice"
@@ -376,8 +375,7 @@ func (e *incompleteError) Error() string {
 	if e.found.Skipped {
 		return "the completion check was skipped, because the limits are spent"
 	}
-	why := strings.TrimSpace(strings.NewReplacer("<blocker>", "", "</blocker>", "").Replace(e.found.Feedback))
-	return fmt.Sprintf("the completion check does not hold (rounds: %d): %s", e.rounds, why)
+	return fmt.Sprintf("the completion check does not hold (rounds: %d): %s", e.rounds, e.found.Missing())
 }
 
 func (e *incompleteError) Unwrap() error { return e.spent }

@@ -91,7 +91,7 @@ type evaluation struct {
 	record       *Transcript
 	recorded     RunRecord // of the run under way, nil without a recorder
 	after        int64     // the session's position before the run
-	seq          int64 // of the last event
+	seq          int64     // of the last event
 	began        time.Time
 	past         pastCalls
 	resumeText   string // sent first instead of the prompt

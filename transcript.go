@@ -74,7 +74,7 @@ type Transcript struct {
 	forgotten int
 	last      map[string]int64 // the number of the last entry of each source
 	file      *os.File
-	recorded   RunRecord // of the run under way, or nil
+	recorded  RunRecord // of the run under way, or nil
 	err       error
 }
 

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/drover-agents/drover/advice"
+	"github.com/drover-agents/drover/internal/safetext"
 )
 
 // A Problem is one mistake in a file. Functions that find several join them.
@@ -26,14 +27,14 @@ type Problem struct {
 	Err error
 }
 
-// Error returns "review.yaml:3:5: sections[0].text: reason".
+// Error returns "review.yaml:3:5: sections[0].text: reason". It is one line, whatever the names of the file and its keys are.
 func (p *Problem) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s:%d:%d: ", p.File, p.Line, p.Column)
 	if p.Key != "" {
 		b.WriteString(p.Key + ": ")
 	}
-	return b.String() + p.Reason
+	return safetext.Line(b.String() + p.Reason)
 }
 
 // Advice implements [advice.Adviser]. A cause that has advice knows better.

@@ -136,10 +136,17 @@ func parseProject(data []byte, name string) (*Project, error) {
 }
 
 func (p *Project) check(found *problems) {
+	if strings.HasPrefix(strings.ToLower(p.Model), "arn:") { // what the model is asked would go there
+		found.add("/model", "an ARN may name a resource of another account", "name a model; a flag or an agent file can name a resource")
+	}
 	known := tool.KnownNames{Catalogue: catalogue.Tools(), Also: p.Tools.Unknown, Option: "tools.unknown"}
 	for pointer, rules := range map[string][]string{"/tools/only": p.Tools.Only, "/tools/deny": p.Tools.Deny, "/policy/deny": p.Policy.Deny} {
 		for i, rule := range rules {
-			checkRule(found, at(pointer, i), gate.RuleOptions{Allow: []string{rule}, Deny: []string{rule}})
+			options := gate.RuleOptions{Deny: []string{rule}}
+			if pointer == "/tools/only" {
+				options = gate.RuleOptions{Allow: []string{rule}}
+			}
+			checkRule(found, at(pointer, i), options)
 			if err := known.Check(rule); err != nil {
 				found.fail(at(pointer, i), err)
 			}

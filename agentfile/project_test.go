@@ -149,3 +149,27 @@ func TestLoadProject_ReadsOnlyAFileOfTheFolder(t *testing.T) {
 		t.Errorf("no file: got %v, %v", p, err)
 	}
 }
+
+// A resource may be of another account, and what a model is asked goes there.
+func TestProject_ModelIsNoResource(t *testing.T) {
+	for _, model := range []string{"arn:aws:bedrock:us-east-1:123456789012:application-inference-profile/x", "ARN:aws:sagemaker:us-east-1:123456789012:endpoint/x"} {
+		_, err := parseProject([]byte("version: 1\nmodel: \""+model+"\"\n"), "p.yaml")
+		if err == nil || err.Error() != "p.yaml:2:1: model: an ARN may name a resource of another account" {
+			t.Errorf("%s: %v", model, err)
+		}
+	}
+	for _, model := range []string{"opus", "us.anthropic.claude-opus-4-5-20251101-v1:0", "anthropic/claude-opus-4.5"} {
+		if _, err := parseProject([]byte("version: 1\nmodel: \""+model+"\"\n"), "p.yaml"); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestProject_InvalidRuleIsOneProblem(t *testing.T) {
+	for _, list := range []string{"tools: {only: [%s]}", "tools: {deny: [%s]}", "policy: {deny: [%s]}"} {
+		_, err := parseProject([]byte("version: 1\n"+strings.Replace(list, "%s", `"Bash(ls > x)"`, 1)+"\n"), "p.yaml")
+		if err == nil || strings.Count(err.Error(), "a rule is one simple command") != 1 {
+			t.Errorf("%s: %v", list, err)
+		}
+	}
+}

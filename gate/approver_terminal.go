@@ -19,8 +19,8 @@ import (
 	"github.com/drover-agents/drover/internal/safetext"
 )
 
-// A Terminal is an [Approver] that asks a person at a terminal, one question at a time: yes, no, always with this input, or
-// always this tool. The end of the input denies, and so do three invalid answers in a row.
+// A Terminal is an [Approver] that asks a person at a terminal, one question at a time: yes, no (perhaps with a reason, which the
+// model reads), always with this input, or always this tool. The end of the input denies, and so do three invalid answers in a row.
 //
 // The text of the model is shown with every terminal control character escaped. A long text is
 // shortened, with a note. An answer that was begun before a question was shown never answers it:
@@ -79,7 +79,7 @@ func (t *Terminal) Approve(ctx context.Context, q Question) (Answer, error) {
 }
 
 const (
-	choices = "Allow it? [y]es, [n]o, [a]lways with this input, always this [t]ool: "
+	choices = "Allow it? [y]es, [n]o, no with a reason [n reason], [a]lways with this input, always this [t]ool: "
 	// maxTries is the number of invalid answers that deny.
 	maxTries = 3
 )
@@ -109,7 +109,11 @@ func (t *Terminal) answer(ctx context.Context) (Answer, error) {
 }
 
 func parseAnswer(text string) (Answer, bool) {
-	switch strings.ToLower(strings.TrimSpace(text)) {
+	text = strings.TrimSpace(text)
+	if word, reason, more := strings.Cut(text, " "); more && (strings.EqualFold(word, "n") || strings.EqualFold(word, "no")) {
+		return Answer{Reason: fmt.Sprintf(personReason, strings.ToValidUTF8(strings.TrimSpace(reason), ""))}, true
+	}
+	switch strings.ToLower(text) {
 	case "y", "yes":
 		return Answer{Verdict: event.Allow}, true
 	case "n", "no":

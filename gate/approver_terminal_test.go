@@ -54,6 +54,15 @@ func TestTerminalApprover_Answers(t *testing.T) {
 	}
 }
 
+func TestTerminalApprover_NoWithAReason(t *testing.T) {
+	for typed, want := range map[string]string{"n use go test\n": "use go test", "  No  not here \r\n": "not here", "n \xffa\n": "a"} {
+		got, err := gate.TerminalApprover(strings.NewReader(typed), io.Discard).Approve(t.Context(), gate.Question{Call: toolCall("c", "Bash", `{}`)})
+		if err != nil || got.Verdict != event.Deny || !strings.Contains(got.Reason, "rejected this call. The person's reason: "+want+"\nDo not repeat the call unchanged.") {
+			t.Errorf("%q: %+v, %v", typed, got, err)
+		}
+	}
+}
+
 // What the model writes must not move the cursor, hide a part of itself, or look like the next
 // question.
 func TestTerminalApprover_ShowsTheCallWithoutControlCharacters(t *testing.T) {
@@ -72,7 +81,7 @@ func TestTerminalApprover_ShowsTheCallWithoutControlCharacters(t *testing.T) {
 Subagent helper\u202e wants to call Bash\x1b[2J (risk: mutates, dangerous; needs: shellExecute)
   why it is asked: because\r\nAllow it? y
   input: {"command":"ls \u009b31m \u202e\u200b \xff","b":"a\nb"}
-Allow it? [y]es, [n]o, [a]lways with this input, always this [t]ool: `
+Allow it? [y]es, [n]o, no with a reason [n reason], [a]lways with this input, always this [t]ool: `
 	if got := out.String(); got != want {
 		t.Errorf("shown:\n%s\nwant:\n%s", got, want)
 	}
@@ -226,6 +235,6 @@ func ExampleTerminalApprover() {
 	// The agent wants to call Bash (risk: mutates; needs: shellExecute)
 	//   why it is asked: it is a shell
 	//   input: {"command":"make test"}
-	// Allow it? [y]es, [n]o, [a]lways with this input, always this [t]ool: y
+	// Allow it? [y]es, [n]o, no with a reason [n reason], [a]lways with this input, always this [t]ool: y
 	// allow <nil>
 }

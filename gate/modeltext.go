@@ -74,6 +74,7 @@ const (
 	noTerminal        = "No person is at the terminal to approve this call. Continue without it."
 	unclearAnswer     = "The person at the terminal gave no clear answer." + withoutCall
 	personRejected    = "The person at the terminal rejected this call. Continue without it."
+	personReason      = "The person at the terminal rejected this call. The person's reason: %s\nDo not repeat the call unchanged. Do what the reason says."
 )
 
 // Denials because a decision could not be made.

@@ -48,8 +48,13 @@ func (c Completion) String() string {
 	case !c.Done:
 		text = "not done"
 	}
-	if feedback := strings.TrimSpace(strings.NewReplacer("<blocker>", "", "</blocker>", "").Replace(c.Feedback)); feedback != "" {
+	if feedback := c.Missing(); feedback != "" {
 		text += ": " + feedback
 	}
 	return text
+}
+
+// Missing is the feedback as plain text, without the tags that mark it for the model.
+func (c Completion) Missing() string {
+	return strings.TrimSpace(strings.NewReplacer("<blocker>", "", "</blocker>", "").Replace(c.Feedback))
 }

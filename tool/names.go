@@ -82,9 +82,11 @@ func (k KnownNames) find(name string) (near []string, known bool) {
 		slices.Contains(k.Also, NewMCPName(n.Server, "").String()):
 		return nil, true
 	}
-	var servers []string
-	for _, server := range append(slices.Clone(k.Servers), own) {
-		servers = append(servers, NewMCPName(server, "").Server)
+	servers := []string{NewMCPName(own, "").Server}
+	for _, server := range k.Servers {
+		if name := NewMCPName(server, "").Server; !slices.Contains(servers, name) {
+			servers = append(servers, name)
+		}
 	}
 	for _, server := range ident.Nearest(n.Server, servers) {
 		near = append(near, MCPName{server, n.Tool}.String())

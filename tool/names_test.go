@@ -4,6 +4,7 @@ package tool_test
 
 import (
 	"context"
+	"strings"
 	"testing"
 
 	"github.com/drover-agents/drover/advice"
@@ -40,5 +41,12 @@ func TestKnownNames_Check(t *testing.T) {
 	}
 	if err := (tool.KnownNames{}).Check("Raed", "mcp__x__y"); err != nil {
 		t.Errorf("where nothing is known: %v", err)
+	}
+}
+
+func TestKnownNames_NearestIsNamedOnce(t *testing.T) {
+	err := tool.KnownNames{Servers: []string{tool.DefaultServerName}}.Check("mcp__drovr__x")
+	if got := advice.Of(err); !strings.HasPrefix(got, "write mcp__drover__x") || strings.Contains(got, " or ") {
+		t.Errorf("the advice is %q", got)
 	}
 }

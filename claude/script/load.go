@@ -13,6 +13,7 @@ import (
 	"github.com/goccy/go-yaml/ast"
 
 	"github.com/drover-agents/drover/internal/plainfile"
+	"github.com/drover-agents/drover/internal/safetext"
 )
 
 // The limits of a file, beside those of plainfile.ParseYAML.
@@ -35,10 +36,10 @@ func (e *FileError) Error() string {
 	if name == "" {
 		name = "script"
 	}
-	if e.Line == 0 {
-		return name + ": " + e.Reason
+	if e.Line > 0 {
+		name = fmt.Sprintf("%s:%d:%d", name, e.Line, e.Column)
 	}
-	return fmt.Sprintf("%s:%d:%d: %s", name, e.Line, e.Column, e.Reason)
+	return safetext.Line(name + ": " + e.Reason) // the file may have chosen both
 }
 
 // Load reads a YAML script from a regular file. The error joins values of type [*FileError], one for each fault.

@@ -345,6 +345,7 @@ func TestAction_RefusesWhatItCannotTrust(t *testing.T) {
 		"a link to one of the change":     {inputs: map[string]string{"agent-file": "base/../change/a.yaml"}, steps: 1, want: "agent-file: for a pull request"},
 		"an agent file that was modified": {inputs: map[string]string{"agent-file": "base/go.mod"}, prepare: func(r *runner) { r.write("base/go.mod", "x") }, steps: 1, want: "agent-file: for a pull request"},
 		"an agent file that is new":       {inputs: map[string]string{"agent-file": "base/new.yaml"}, prepare: func(r *runner) { r.write("base/new.yaml", "x") }, steps: 1, want: "agent-file: for a pull request"},
+		"a repository of the change":      {inputs: map[string]string{"agent-file": "change/agents/a.yaml"}, prepare: plantRepository, steps: 1, want: "agent-file: for a pull request"},
 		"no agent file":                   {inputs: map[string]string{"agent-file": evil}, steps: 1, want: "agent-file: there is no such file"},
 		"no checkout":                     {inputs: map[string]string{"path": evil}, steps: 1, want: "path: there is no such folder"},
 		"no base":                         {inputs: map[string]string{"base": evil}, steps: 1, want: "base: there is no such folder"},
@@ -373,5 +374,16 @@ func TestAction_RefusesWhatItCannotTrust(t *testing.T) {
 				t.Errorf("the home has %v", left)
 			}
 		})
+	}
+}
+
+// plantRepository makes a folder of the change a repository whose settings name a program. Git looks for one in the current folder
+// before it looks above.
+func plantRepository(r *runner) {
+	for name, text := range map[string]string{
+		"a.yaml": "version: 1\n", "HEAD": "ref: refs/heads/main\n", "objects/x": "", "refs/x": "",
+		"config": "[core]\n\tbare = false\n\tworktree = .\n\tfsmonitor = \"touch pwned; false\"\n",
+	} {
+		r.write("change/agents/"+name, text)
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"path/filepath"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -21,8 +23,8 @@ func newCheckCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "check file...",
 		Short: "Check agent files and model scripts without a run",
-		Long: `Check reads agent files (drover run -f) and model scripts (--model-script), and starts nothing. Each problem
-is one line on standard error, file:line:column: message, as compilers print them, with advice below it.
+		Long: `Check reads agent files (drover run -f), model scripts (--model-script) and project files (.drover.yaml),
+and starts nothing. Each problem is one line on standard error, file:line:column: message, as compilers print them, with advice below it.
 
 Exit code: 0 if all files are valid, 2 if one has a problem or cannot be read.`,
 		Example: `  drover check review.yaml
@@ -67,14 +69,25 @@ func checkAll(ctx context.Context, paths []string, s streams) error {
 	return failed
 }
 
-// checkFile returns the kind of a file, and what is wrong with it. A file with turns is a model script.
+// checkFile returns the kind of a file, and what is wrong with it. A file with turns is a model script, and one of the name
+// .drover.yaml a project file.
 func checkFile(path string) (kind string, err error) {
-	_, notScript := script.Load(path)
-	if notScript == nil {
+	if filepath.Base(path) == agentfile.ProjectFile {
+		p, err := agentfile.LoadProject(filepath.Dir(path))
+		if p == nil && err == nil {
+			err = advice.Wrap(fmt.Errorf("%s: %w", safetext.Line(path), syscall.ENOENT), "give the path of a file that is there")
+		}
+		return "a project file", err
+	}
+	s, notScript := script.Load(path)
+	if notScript == nil && len(s.Turns) > 0 {
 		return "a model script", nil
 	}
 	if cannot, ok := errors.AsType[*fs.PathError](notScript); ok {
-		return "", advice.Wrap(fmt.Errorf("%s: %w", path, cannot.Err), "give the path of an agent file or a model script")
+		return "", advice.Wrap(fmt.Errorf("%s: %w", safetext.Line(path), cannot.Err), "give the path of an agent file or a model script")
+	}
+	if notScript == nil {
+		notScript = advice.Wrap(fmt.Errorf("%s: the script has no turn", safetext.Line(path)), "add one under turns")
 	}
 	f, err := agentfile.Load(path)
 	if err == nil {

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/drover-agents/drover/agentfile"
 )
 
 func TestCheck_NamesEveryProblem(t *testing.T) {
@@ -37,5 +39,55 @@ func TestCheck_NamesEveryProblem(t *testing.T) {
 		if !strings.Contains("\n"+errs, "\n"+file) {
 			t.Errorf("no line begins with %q:\n%s", file, errs)
 		}
+	}
+}
+
+// A file of others names keys, and may have been given its name by them: a problem stays one line.
+func TestCheck_ProblemIsOneLine(t *testing.T) {
+	t.Chdir(t.TempDir())
+	const key = `"x\n::error::pwned": 1`
+	for name, text := range map[string]string{
+		"agent.yaml":           "version: 1\n" + aTask + key + "\n",
+		"argument.yaml":        "version: 1\n" + aTask + `args: {"x\n::error::pwned": {}}` + "\n",
+		"rule.yaml":            "version: 1\n" + aTask + `policy: {deny: ["Bash(x\n::error::pwned)"]}` + "\n",
+		"script.yaml":          "turns: [{text: Hello., " + key + "}]\n",
+		"one\n::error::.yaml":  "version: 1\n",
+		"two\n::error::.yaml":  "turns: 1\n",
+		agentfile.ProjectFile:  "version: 1\n" + key + "\n",
+		"\n::error::none.yaml": "",
+	} {
+		if text != "" {
+			writeFile(t, name, []byte(text))
+		}
+		code, out, errs := command(t, "check", name)
+		if code != exitUsage || out != "" || strings.Contains("\n"+errs, "\n::") || errs == "" {
+			t.Errorf("%q: exit code %d, %q", name, code, errs)
+		}
+	}
+}
+
+func TestCheck_ReadsTheProjectFile(t *testing.T) {
+	t.Chdir(t.TempDir())
+	writeFile(t, agentfile.ProjectFile, []byte("version: 1\nmodel: opus\n"))
+	if code, out, errs := command(t, "check", agentfile.ProjectFile); code != 0 || out != ".drover.yaml: ok, a project file\n" {
+		t.Errorf("exit code %d, %s%s", code, out, errs)
+	}
+	writeFile(t, agentfile.ProjectFile, []byte("version: 1\npolicy: {allow: [Bash]}\n"))
+	if code, _, errs := command(t, "check", agentfile.ProjectFile); code != exitUsage || !strings.Contains(errs, ".drover.yaml:2:10: policy.allow: a project file may not set policy.allow") {
+		t.Errorf("exit code %d, %s", code, errs)
+	}
+	if code, _, errs := command(t, "check", "sub/"+agentfile.ProjectFile); code != exitUsage || !strings.Contains(errs, "no such file") {
+		t.Errorf("exit code %d, %s", code, errs)
+	}
+}
+
+// A file that was cut off is not a script with nothing to say.
+func TestCheck_ScriptHasATurn(t *testing.T) {
+	t.Chdir(t.TempDir())
+	writeFile(t, "cut.yaml", []byte("version: 1\n"))
+	writeFile(t, "none.yaml", []byte("version: 1\nturns: []\n"))
+	code, out, errs := command(t, "check", "cut.yaml", "none.yaml")
+	if code != exitUsage || out != "" || !strings.Contains(errs, `cut.yaml:1:1: key "sections" is missing`) || !strings.Contains(errs, "none.yaml: the script has no turn") {
+		t.Errorf("exit code %d, %q, %q", code, out, errs)
 	}
 }

@@ -179,7 +179,7 @@ func (r *codeReview) clean(prefix string) (strays int) {
 		f := &r.Findings[i]
 		f.Message = safetext.Lines(f.Message)
 		if prefix != "" {
-			f.Path = strings.TrimPrefix(f.Path, prefix+"/")
+			f.Path = strings.TrimPrefix(f.Path, path.Clean(prefix)+"/")
 		}
 		f.Path = path.Clean(f.Path)
 		if !fs.ValidPath(f.Path) || f.Path == "." || strings.Contains(f.Path, `\`) || safetext.Line(f.Path) != f.Path {
@@ -196,8 +196,13 @@ func (r *codeReview) atLeast(least severity) bool {
 	return limit >= 0 && slices.ContainsFunc(r.Findings, func(f finding) bool { return slices.Index(severities, f.Severity) >= limit })
 }
 
+// line is the finding for people. A runner of GitHub Actions, which obeys "::" behind spaces and "##[" anywhere, finds no command in it.
 func (f *finding) line() string {
-	return fmt.Sprintf("%s:%d: %s: %s (%s)", f.Path, f.Line, f.Severity, strings.ReplaceAll(f.Message, "\n", "\n\t"), f.Rule)
+	text := fmt.Sprintf("%s:%d: %s: %s (%s)", f.Path, f.Line, f.Severity, strings.ReplaceAll(f.Message, "\n", "\n\t| "), f.Rule)
+	if strings.HasPrefix(text, ":") {
+		text = "./" + text
+	}
+	return strings.ReplaceAll(text, "##[", "## [")
 }
 
 // Escapes of workflow commands: in the text of a command, and in its properties.

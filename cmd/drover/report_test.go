@@ -98,6 +98,26 @@ func TestReport_AnnotationsHoldHostileText(t *testing.T) {
 	}
 }
 
+func TestReport_LinesAreNoCommands(t *testing.T) {
+	for _, text := range append(slices.Clone(attacks), "::error::x/a.go", "a##[error]b") {
+		file := aReview(t, finding{text, 1, "error", "x", text})
+		_, out, errs := command(t, "report", file)
+		if got := workflowCommands(out + errs); len(got) > 0 {
+			t.Errorf("%q became %+v", text, got)
+		}
+	}
+}
+
+func TestReport_PrefixMayEndInASlash(t *testing.T) {
+	file := aReview(t, finding{"repo/a.go", 1, "error", "x", "m"})
+	for _, prefix := range []string{"repo", "repo/", "./repo"} {
+		if code, out, errs := command(t, "report", "--strip-prefix", prefix, file); code != 0 || !strings.HasPrefix(out, "a.go:1: ") {
+			t.Errorf("%s: exit code %d, %s%s", prefix, code, out, errs)
+		}
+	}
+}
+
+// Whatever a model writes, a finding is one command of the runner, with the text that was written.
 func TestReport_AnyTextIsOneCommand(t *testing.T) {
 	piece := rapid.OneOf(rapid.String(), rapid.SampledFrom([]string{"\n", "\r", "::", "##[", "]", "%", "%0A", ",", ":", " "}))
 	rapid.Check(t, func(t *rapid.T) {
@@ -229,8 +249,8 @@ func TestReport_ReadsTheAnswerOfARun(t *testing.T) {
 		code int
 		want string // in either output
 	}{
-		"the answer":          {answer, nil, 0, "a.go:1: warning: one\n\ttwo (x)\n"},
-		"events":              {events(`{"status": "success", "output": ` + answer + `}`), nil, 0, "a.go:1: warning: one\n\ttwo (x)\n"},
+		"the answer":          {answer, nil, 0, "a.go:1: warning: one\n\t| two (x)\n"},
+		"events":              {events(`{"status": "success", "output": ` + answer + `}`), nil, 0, "a.go:1: warning: one\n\t| two (x)\n"},
 		"events without one":  {events(`{"status": "max_budget"}`), nil, exitError, "the run ended without an answer in JSON\n  next: look at its last event\n"},
 		"another answer":      {`{"n": 1}`, nil, exitError, "not a review: "},
 		"nothing":             {"", nil, exitError, "not a review: "},

@@ -32,9 +32,6 @@ import (
 
 // runAgent has an agent work on the prompt and shows what happens. The error knows its exit code.
 func runAgent(ctx context.Context, o runOptions, s streams) (err error) {
-	if err := o.readArgument(ctx, s.in); err != nil {
-		return err
-	}
 	if err := promptly(ctx, func() error { return cmp.Or(o.checkFile(), o.loadFile(), o.loadProject(), o.check()) }); err != nil {
 		return err
 	}
@@ -42,6 +39,9 @@ func runAgent(ctx context.Context, o runOptions, s streams) (err error) {
 		var stop context.CancelFunc
 		ctx, stop = context.WithTimeoutCause(ctx, limit, errTimeIsUp)
 		defer stop()
+	}
+	if err := o.readArgument(ctx, s.in); err != nil {
+		return err
 	}
 	if err := o.readPrompt(ctx, s); err != nil {
 		return err
@@ -194,7 +194,7 @@ func (o *runOptions) readPrompt(ctx context.Context, s streams) error {
 		if err != nil {
 			return inputError("the prompt", err, `send it there, and close it: echo "Do it" | drover run -`)
 		}
-		o.prompt = text
+		o.prompt, o.verbatim = text, true
 	}
 	if strings.TrimSpace(o.prompt) == "" {
 		return advice.Wrap(usageError("the prompt is empty"), `drover run "What does this project do?"`)
@@ -214,6 +214,8 @@ const (
 	maxSchemaFile = 1 << 20
 )
 
+var errTooMuch = fmt.Errorf("it has more than %d bytes", maxTextFile)
+
 // readAll reads until the end, or until the context ends. A read that nothing can end is left behind, as the program ends.
 func readAll(ctx context.Context, in io.Reader) (string, error) {
 	type result struct {
@@ -224,7 +226,7 @@ func readAll(ctx context.Context, in io.Reader) (string, error) {
 	go func() {
 		text, err := io.ReadAll(io.LimitReader(in, maxTextFile+1))
 		if err == nil && len(text) > maxTextFile {
-			err = fmt.Errorf("it has more than %d bytes", maxTextFile)
+			err = errTooMuch
 		}
 		read <- result{text, err}
 	}()

@@ -122,15 +122,26 @@ func (o *runOptions) loadFile() error {
 	}
 	f.Roots = o.file.roots
 	o.file.agent = f
-	if _, err := f.Prompt(o.file.args); err != nil {
-		if errors.Is(err, agentfile.ErrArgs) {
-			return advice.Wrap(usageError("%w", err), "give arguments as --arg name=value")
+	if !slices.Contains(slices.Collect(maps.Values(o.file.args)), fromInput) { // else when that was read
+		if err := o.checkArguments(); err != nil {
+			return err
 		}
-		return usageError("-f: %w", err)
 	}
 	o.model = cmp.Or(o.model, f.Model)
 	o.lowerLimits(f.Limits, o.file.path)
 	return errors.Join(o.checkPermissions(), o.narrowTools(), o.joinIsolation(), o.joinMounts())
+}
+
+// checkArguments refuses arguments that the agent does not have, or cannot have.
+func (o *runOptions) checkArguments() error {
+	_, err := o.file.agent.Prompt(o.file.args)
+	switch {
+	case errors.Is(err, agentfile.ErrArgs):
+		return advice.Wrap(usageError("%w", err), "give arguments as --arg name=value")
+	case err != nil:
+		return usageError("-f: %w", err)
+	}
+	return nil
 }
 
 // lowerLimits takes the smaller of two limits each.

@@ -131,10 +131,11 @@ func (l *toolList) Set(value string) error {
 	return nil
 }
 
-// checkTools refuses names in --tools that no tool has.
+// checkTools refuses names in --tools that no tool has. The names of the project file do not count: its author is not trusted.
 func (o *runOptions) checkTools() error {
-	known := tool.KnownNames{Catalogue: catalogue.Tools(), Servers: []string{tool.DefaultServerName}, Also: o.unknownTools(), Option: "--unknown-tools"}
+	known := tool.KnownNames{Catalogue: catalogue.Tools(), Servers: []string{tool.DefaultServerName}, Also: o.unknown, Option: "--unknown-tools"}
 	if f := o.file.agent; f != nil {
+		known.Also = slices.Concat(known.Also, f.Tools.Unknown)
 		known.Servers = append(known.Servers, slices.Collect(maps.Keys(f.Servers))...)
 	}
 	if err := known.Check(o.tools...); err != nil {

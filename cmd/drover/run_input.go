@@ -99,6 +99,9 @@ func readStarted(ctx context.Context, in io.Reader, wait time.Duration) (string,
 
 // inputError is the error of reading standard input.
 func inputError(what string, err error, next string) error {
+	if errors.Is(err, errTooMuch) {
+		return advice.Wrap(usageError("reading %s from standard input: %w", what, err), "send less, or name a file in the prompt for the agent to read")
+	}
 	err = advice.Wrap(fmt.Errorf("reading %s from standard input: %w", what, err), "%s", next)
 	if errors.Is(err, errTimeIsUp) {
 		return ending{exitLimit, err}
@@ -106,16 +109,11 @@ func inputError(what string, err error, next string) error {
 	return err
 }
 
-// readArgument reads standard input for the argument that has it as its value. The time of --timeout counts.
+// readArgument reads standard input for the argument that has it as its value, and checks the arguments then.
 func (o *runOptions) readArgument(ctx context.Context, in io.Reader) error {
 	for name, value := range o.file.args {
 		if value != fromInput || o.file.path == "" {
 			continue
-		}
-		if limit := time.Duration(o.timeout); limit > 0 {
-			var stop context.CancelFunc
-			ctx, stop = context.WithTimeoutCause(ctx, limit, errTimeIsUp)
-			defer stop()
 		}
 		text, err := readAll(ctx, in)
 		if err != nil {
@@ -125,7 +123,7 @@ func (o *runOptions) readArgument(ctx context.Context, in io.Reader) error {
 			return advice.Wrap(usageError("--arg: the value of %s %s", name, problem), "give the value as UTF-8 text")
 		}
 		o.file.args[name], o.verbatim = strings.TrimSuffix(text, "\n"), true
-		return nil // there is one
+		return promptly(ctx, o.checkArguments) // there is one
 	}
 	return nil
 }

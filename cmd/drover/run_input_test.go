@@ -177,9 +177,57 @@ func TestRunFile_ArgumentOfStandardInput(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = held.Close() }()
-	args = argList{"change": fromInput}
-	got = a.tryWith(t, never, runOptions{timeout: timeLimit(20 * time.Millisecond), file: fileFlags{path: path, args: args}})
-	if got.code != exitLimit || !strings.Contains(got.errors, "reading the argument change from standard input: the time is up\n  next: ") {
-		t.Errorf("got %+v, want that the time is up", got)
+	limited := writeAgent(t, "limits: {time: 20ms}\nargs: {change: {}}\nsections: [{key: task, title: Task, text: \"Look at ${change}.\"}]\n")
+	for name, o := range map[string]runOptions{
+		"flag":       {timeout: timeLimit(20 * time.Millisecond), file: fileFlags{path: path}},
+		"agent file": {file: fileFlags{path: limited}},
+	} {
+		o.file.args = argList{"change": fromInput}
+		if got := a.tryWith(t, never, o); got.code != exitLimit || !strings.Contains(got.errors, "reading the argument change from standard input: the time is up\n  next: ") {
+			t.Errorf("%s: got %+v, want that the time is up", name, got)
+		}
+	}
+	for name, o := range map[string]runOptions{
+		"no agent":                {file: fileFlags{path: "none.yaml"}},
+		"flags that do not agree": {file: fileFlags{path: path}, json: true, quiet: true},
+	} {
+		o.file.args, o.timeout = argList{"change": fromInput}, timeLimit(10*time.Second)
+		if got := a.tryWith(t, never, o); got.code != exitUsage {
+			t.Errorf("%s: got %+v before the input has ended", name, got)
+		}
+	}
+}
+
+// An argument is checked with the text that it has, not before.
+func TestRunFile_ArgumentOfStandardInputHasToFit(t *testing.T) {
+	path := writeAgent(t, "args: {depth: {enum: [quick, deep]}}\nsections: [{key: task, title: Task, text: \"Look, ${depth}.\"}]\n")
+	for text, code := range map[string]int{"deep\n": 0, "dark\n": exitUsage} {
+		a := &scriptedAgent{events: []event.Payload{success}}
+		got := a.tryWith(t, pipeOf(t, text), runOptions{file: fileFlags{path: path, args: argList{"depth": fromInput}}})
+		if got.code != code || code != 0 && !strings.Contains(got.errors, "the arguments do not fit: depth: ") {
+			t.Errorf("%q: got %+v, want the exit code %d", text, got, code)
+		}
+	}
+}
+
+// Text that a program has written names no file to read, however it comes.
+func TestInput_PromptOfStandardInputIsNotExpanded(t *testing.T) {
+	a := &scriptedAgent{events: []event.Payload{success}}
+	if got := a.tryWith(t, pipeOf(t, "Look at @.env\n"), runOptions{prompt: "-"}); got.code != 0 || !a.base.VerbatimPrompts {
+		t.Errorf("got %+v, VerbatimPrompts %v", got, a.base.VerbatimPrompts)
+	}
+	if got := a.tryWith(t, nil, runOptions{prompt: "Look at @a.go"}); got.code != 0 || a.base.VerbatimPrompts {
+		t.Errorf("got %+v, VerbatimPrompts %v", got, a.base.VerbatimPrompts)
+	}
+}
+
+func TestInput_TooMuchIsAWrongUse(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "much.txt")
+	writeFile(t, file, []byte(strings.Repeat("x", maxTextFile+1)))
+	for _, prompt := range []string{"-", "Review it."} {
+		got := new(scriptedAgent).tryWith(t, opened(t, file), runOptions{prompt: prompt})
+		if got.code != exitUsage || !strings.Contains(got.errors, "it has more than 4194304 bytes\n  next: send less") {
+			t.Errorf("%s: got %+v", prompt, got)
+		}
 	}
 }

@@ -5,6 +5,7 @@ package main
 import (
 	"encoding/json"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -151,5 +152,22 @@ func TestProjectFile_GivesNothing(t *testing.T) {
 	}
 	if p := a.asks[0].Permissions; p != nil && p.Mode == gate.ModeAllow {
 		t.Errorf("permissions %+v", p)
+	}
+}
+
+// The names of the project file are for its own lists: they do not hide a mistake in a flag.
+func TestProjectFile_UnknownNamesAreForItsOwnLists(t *testing.T) {
+	inProject(t, "tools: {only: [Read, Raed, mcp__none__x], deny: [NewTool], unknown: [Raed, NewTool, mcp__none]}\n")
+	a := scriptedAgent{events: []event.Payload{success}}
+	got := a.try(t.Context(), runOptions{prompt: "Look at it.", tools: toolList{"Raed"}})
+	if got.code != exitUsage || !strings.Contains(got.errors, "--tools: there is no tool Raed\n  next: write Read; ") {
+		t.Errorf("got %+v", got)
+	}
+	if got := a.try(t.Context(), runOptions{prompt: "Look at it."}); got.code != 0 {
+		t.Fatalf("got %+v", got)
+	}
+	asked := a.asks[len(a.asks)-1]
+	if diff := cmp.Diff([]string{"Read", "Raed"}, bareNames(asked.Tools)); diff != "" || !slices.Contains(asked.DisallowedTools, "NewTool") {
+		t.Errorf("denied are %v; the tools (-want +got):\n%s", asked.DisallowedTools, diff)
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/drover-agents/drover/agent/claudecode/catalogue"
 	"github.com/drover-agents/drover/cmd/drover/internal/wording"
 	"github.com/drover-agents/drover/event"
+	"github.com/drover-agents/drover/guard"
 	"github.com/drover-agents/drover/internal/ident"
 	"github.com/drover-agents/drover/tool"
 )
@@ -162,7 +163,7 @@ func (l *lines) end(e event.Event, p event.ToolResult) []row {
 		r.change = c.change
 	}
 	c.change = nil
-	if c.answer && withoutTags(r.because) == l.unfinished {
+	if c.answer && guard.Incomplete(r.because).Missing() == l.unfinished {
 		r.because = "" // the check has a row
 	}
 	if took > 0 && r.mark != "denied" && r.mark != notYet {

@@ -18,6 +18,7 @@ import (
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/gateway"
 	"github.com/drover-agents/drover/gateway/proxy"
+	"github.com/drover-agents/drover/guard"
 	"github.com/drover-agents/drover/isolation"
 	"github.com/drover-agents/drover/workspace"
 )
@@ -35,7 +36,7 @@ func (l *lines) notice(r row, p event.Payload) []row {
 		l.paid(p.CostUSD)
 		return nil
 	case drover.CompletionFailed:
-		l.unfinished = withoutTags(p.Feedback)
+		l.unfinished = guard.Incomplete(p.Feedback).Missing()
 		r.what, r.rows, r.tone = "check", errorRows, toneBad
 		r.subject = joinWords(fmt.Sprintf("failed, round %d", p.Round), l.unfinished)
 		if !p.SentBack {
@@ -63,11 +64,6 @@ func (l *lines) paid(usd float64) {
 	if usd > 0 {
 		l.usage.Cost = &event.Cost{USD: l.usage.TotalCostUSD() + usd}
 	}
-}
-
-// withoutTags is the feedback of a check without the tags that mark it for the model.
-func withoutTags(feedback string) string {
-	return strings.TrimSpace(strings.NewReplacer("<blocker>", "", "</blocker>", "").Replace(feedback))
 }
 
 // A task is something that the agent runs in the background.

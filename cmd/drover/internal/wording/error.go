@@ -48,7 +48,7 @@ var flags = []struct {
 // fields maps options to the flags that set them.
 var fields = strings.NewReplacer(
 	"Network.AllowedDomains", "--allow-domain", "Sandbox.WritablePaths", "--writable", "Sandbox.ReadablePaths", "--readable",
-	"option VerbatimPrompts", "standard input beside a prompt",
+	"option VerbatimPrompts", "a prompt with standard input",
 )
 
 // Error renders an error and its advice for a user of the command. It is empty for nil.

@@ -23,7 +23,7 @@ func TestError_RemovesPackageNames(t *testing.T) {
 		"claude: one\nclaude: two":                   "one\ntwo",
 		"the CLI ended\n  claude said: no such file": "the CLI ended\n  claude said: no such file",
 		"an agent: no, a man":                        "an agent: no, a man",
-		"claude: CLI is too old: option VerbatimPrompts: is not known to the CLI, which would ignore it; use CLI 2.1.325": "CLI is too old: standard input beside a prompt: is not known to the CLI, which would ignore it; use CLI 2.1.325",
+		"claude: CLI is too old: option VerbatimPrompts: is not known to the CLI, which would ignore it; use CLI 2.1.325": "CLI is too old: a prompt with standard input: is not known to the CLI, which would ignore it; use CLI 2.1.325",
 	} {
 		if got := Error(errorText(text)); got != want {
 			t.Errorf("Error(%q) is %q, want %q", text, got, want)
