@@ -5,6 +5,7 @@ package drover_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -132,6 +133,38 @@ func TestTools_MisspelledNamesAreRefused(t *testing.T) {
 				t.Errorf("kind %s in stage %s, %d requests", failure.Kind, failure.Stage, len(a.Requests()))
 			}
 		})
+	}
+}
+
+// The log and the stream have every policy that was asked, not only the one that decided.
+func TestDecision_ChainIsInLogAndStream(t *testing.T) {
+	store := session.NewMemoryStore()
+	s, err := session.Open(store, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	opts := &drover.Options{Session: s, Policies: []gate.Policy{gate.AskTools("Bash"), no("mine")}}
+	a := &agenttest.Adapter{Tools: catalogue.Tools(), Steps: []agenttest.Step{agenttest.UseTool(call("1", "Bash", `{"command":"ls"}`), "files"), answers()}}
+	var streamed []event.Decision
+	for e := range drover.Stream(t.Context(), a, reviewPrompt(t), opts).Events() {
+		if d, ok := e.Payload.(event.Decision); ok {
+			streamed = append(streamed, d)
+		}
+	}
+	again, err := session.Open(store, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	logged := slices.Collect(session.Query[event.Decision](again).All())
+	want := []event.PolicyVerdict{{Policy: "ask-list", Verdict: new(event.Ask), Reason: "Bash needs approval"}, {Policy: "mine", Verdict: new(event.Deny), Reason: "mine says no"}}
+	for name, got := range map[string][]event.Decision{"log": logged, "stream": streamed} {
+		if len(got) != 1 {
+			t.Fatalf("the %s has %d decisions, want one", name, len(got))
+		}
+		asked := slices.DeleteFunc(slices.Clone(got[0].Chain), func(v event.PolicyVerdict) bool { return v.Verdict == nil })
+		if diff := cmp.Diff(want, asked); diff != "" || len(asked) == len(got[0].Chain) {
+			t.Errorf("the chain %+v in the %s, want policies that abstain and (-want +got):\n%s", got[0].Chain, name, diff)
+		}
 	}
 }
 

@@ -63,6 +63,21 @@ type Decision struct {
 	Policy string `json:"policy,omitzero"`
 	// Input replaces the input of an allowed call. Nil leaves it as it is.
 	Input json.RawMessage `json:"input,omitempty"`
+	// Chain has the verdicts that led to this one, in the order in which they were given. A gate engine sets it.
+	Chain []PolicyVerdict `json:"chain,omitempty"`
+}
+
+// A PolicyVerdict is what one policy decided about a tool call. The approver, and rules that decide where all policies
+// abstain, count as policies.
+type PolicyVerdict struct {
+	Policy string `json:"policy"`
+	// Verdict is nil if the policy was asked and abstained.
+	Verdict *Verdict `json:"verdict,omitzero"`
+	Reason  string   `json:"reason,omitzero"`
+	// Again is set if the policy judged an input that another policy or the approver has written.
+	Again bool `json:"again,omitzero"`
+	// Tool is the tool that the policy judged, where a call names another tool than the one that would run.
+	Tool string `json:"toolName,omitzero"`
 }
 
 // EventKind implements [Payload].

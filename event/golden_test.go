@@ -70,6 +70,14 @@ var goldenEvents = map[string][]Event{
 	"decision": {
 		{Agent: "claude-code", Time: goldenTime, SessionID: "s1", Payload: Decision{CallID: "toolu_1", Tool: "Write", Verdict: Deny, Reason: "Read-only mode: mutating tools disabled.", Policy: "risk"}},
 		{Agent: "claude-code", Time: goldenTime, SessionID: "s1", Payload: Decision{CallID: "toolu_2", Tool: "Write", Verdict: Allow, Policy: "approver", Input: json.RawMessage(`{"z":1,"a":2}`), Asked: true, Remembered: true}},
+		{Agent: "claude-code", Time: goldenTime, SessionID: "s1", Payload: Decision{
+			CallID: "toolu_3", Tool: "Write", Verdict: Allow, Policy: "approver", Input: json.RawMessage(`{"file_path":"/tmp/a"}`), Asked: true,
+			Chain: []PolicyVerdict{{Policy: "allow-list"}, {Policy: "ask-list", Verdict: new(Ask), Reason: "Write needs approval"}, {Policy: "approver", Verdict: new(Allow)}, {Policy: "allow-list", Verdict: new(Allow), Again: true}, {Policy: "ask-list", Again: true}},
+		}},
+		{Agent: "claude-code", Time: goldenTime, SessionID: "s1", Payload: Decision{
+			CallID: "toolu_4", Tool: "save", Verdict: Deny, Reason: "save is denied", Policy: "deny-list",
+			Chain: []PolicyVerdict{{Policy: "deny-list", Tool: "default:write"}, {Policy: "otherwise", Verdict: new(Allow), Tool: "default:write"}, {Policy: "deny-list", Verdict: new(Deny), Reason: "save is denied", Tool: "save"}},
+		}},
 		{Agent: "claude-code", Time: goldenTime, SessionID: "s1", Payload: Decision{Verdict: Ask}},
 		{Agent: "claude-code", Time: goldenTime, SessionID: "s1", Payload: Decision{}},
 	},

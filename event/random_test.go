@@ -137,8 +137,12 @@ var drawPayload = map[Kind]func(*rapid.T) Payload{
 		return Done{wordOf[DoneStatus]().Draw(t, "status"), words(t), optional(rawJSON()).Draw(t, "output"), words(t), words(t), usages().Draw(t, "usage"), durations(t), nil}
 	},
 	KindDecision: func(t *rapid.T) Payload {
-		v := rapid.SampledFrom([]Verdict{Deny, Ask, Allow}).Draw(t, "verdict")
-		return Decision{CallID(words(t)), words(t), v, yes(t), yes(t), words(t), words(t), optional(rawObject()).Draw(t, "input")}
+		verdict := rapid.SampledFrom([]Verdict{Deny, Ask, Allow})
+		var chain []PolicyVerdict
+		for range rapid.IntRange(0, 2).Draw(t, "chain") {
+			chain = append(chain, PolicyVerdict{words(t), rapid.Ptr(verdict, true).Draw(t, "verdict of a policy"), words(t), yes(t), words(t)})
+		}
+		return Decision{CallID(words(t)), words(t), verdict.Draw(t, "verdict"), yes(t), yes(t), words(t), words(t), optional(rawObject()).Draw(t, "input"), chain}
 	},
 	KindToolStep: func(t *rapid.T) Payload { return ToolStep{CallID(words(t)), words(t), words(t), words(t)} },
 	KindToolProgress: func(t *rapid.T) Payload {

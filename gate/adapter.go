@@ -46,7 +46,9 @@ func (e *Engine) AgentConfig() AgentConfig {
 
 // Deny records a denial that the adapter itself has made, as [Engine.Decide] records decisions, and returns it.
 func (e *Engine) Deny(ctx context.Context, call event.ToolCall, reason string) event.Decision {
-	return e.record(ctx, event.Decision{CallID: call.ID, Tool: call.Name, Policy: policyEngine, Reason: reason})
+	d := event.Decision{CallID: call.ID, Tool: call.Name, Policy: policyEngine, Reason: reason}
+	d.Chain = appendVerdict(nil, &d)
+	return e.record(ctx, d)
 }
 
 // A CallContext is what an adapter knows about a question of its agent, beside the call itself.

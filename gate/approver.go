@@ -73,25 +73,25 @@ const policyApprover = "approver"
 // ask makes a decision of a question: from an earlier answer, or by asking.
 func (e *Engine) ask(ctx context.Context, c Call, d event.Decision) event.Decision {
 	if d.Input != nil {
-		c.Input = d.Input
+		c.Input, c.Again = d.Input, true
 	}
 	key := answerKey{e.gate.identity(c), c.Risk, c.Needs, inputDigest(c.Input)}
 	if a, ok := e.answers.find(key, time.Now()); ok {
-		return a.decision(d)
+		return c.decided(a.decision(d))
 	}
 	q := Question{Call: c.ToolCall, Reason: d.Reason, Policy: d.Policy, Risk: c.Risk, Needs: c.Needs}
 	if !e.emit(ctx, event.PermissionRequest{ID: c.ID, Name: c.Name, Input: c.Input, Reason: d.Reason}) {
-		return unapproved(q, questionUnsaved)
+		return c.decided(unapproved(q, questionUnsaved))
 	}
 	if e.opts.Approver == nil {
-		return unapproved(q, noApprover)
+		return c.decided(unapproved(q, noApprover))
 	}
 	r := e.consult(ctx, q, key)
 	switch {
 	case r.earlier != nil:
-		d = r.earlier.decision(d)
+		d = c.decided(r.earlier.decision(d))
 	case r.problem != "":
-		d = unapproved(q, r.problem)
+		d = c.decided(unapproved(q, r.problem))
 	default:
 		d = e.follow(ctx, c, d, key, r.answer)
 	}
@@ -125,7 +125,11 @@ func (e *Engine) follow(ctx context.Context, c Call, asked event.Decision, key a
 	if got.Verdict != event.Allow {
 		d.Verdict, d.Input = event.Deny, nil
 		d.Reason = cmp.Or(got.Reason, fmt.Sprintf(notApproved, c.Name))
-	} else if got.Input != nil {
+	} else if got.Input != nil && !plainjson.IsObject(got.Input) {
+		return c.decided(event.Decision{Policy: policyApprover, Reason: fmt.Sprintf(badApprovedInput, c.Name)})
+	}
+	c.chain.add(&c, &d)
+	if d.Verdict == event.Allow && got.Input != nil {
 		input, denied := e.rewritten(ctx, c, got.Input)
 		if denied != nil {
 			return *denied
@@ -144,10 +148,6 @@ func (e *Engine) follow(ctx context.Context, c Call, asked event.Decision, key a
 
 // rewritten has the gate judge the input that the approver wrote. It returns the input that runs, or the denial.
 func (e *Engine) rewritten(ctx context.Context, c Call, input json.RawMessage) (json.RawMessage, *event.Decision) {
-	if !plainjson.IsObject(input) {
-		reason := fmt.Sprintf(badApprovedInput, c.Name)
-		return nil, &event.Decision{Policy: policyApprover, Reason: reason}
-	}
 	c.Input, c.Again = input, true
 	d := e.decideInput(ctx, c)
 	if d.Verdict != event.Ask && d.Verdict != event.Allow {

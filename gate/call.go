@@ -46,7 +46,10 @@ type Call struct {
 	read    *inputReading // what policies have read from Input
 	runs    *tool.Tool    // what a registry is about to run
 	claimed *Call         // the tool that the call names, if another one would run
+	as      string        // which of both tools this call is, if claimed is set
 	before  *int          // how many calls came before it
+	chain   *chain        // receives each verdict about the call; nil records none
+	second  bool          // all policies judge an input that one of them has written
 }
 
 const mcpPrefix = "mcp__"
@@ -137,6 +140,7 @@ func (g *Gate) candidate(claimed Call, t *tool.Tool) Call {
 		c.Server = "" // it may be either
 	}
 	if c.Tool != claimed.Tool || c.Server != claimed.Server && isMCP(claimed.Name) {
+		c.as, claimed.as = id, claimed.Name
 		c.claimed = &claimed
 	}
 	return c

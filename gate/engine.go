@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime/debug"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -137,18 +138,24 @@ func (e *Engine) record(ctx context.Context, d event.Decision) event.Decision {
 	if e.emit(ctx, d) {
 		return d
 	}
-	return event.Decision{
+	denial := event.Decision{
 		CallID: d.CallID, Tool: d.Tool, Policy: policyEngine,
 		Reason: fmt.Sprintf(decisionUnsaved, d.Tool),
 	}
+	denial.Chain = appendVerdict(slices.Clip(d.Chain), &denial) // Emit may have kept d
+	return denial
 }
 
 // judge asks the gate and, where its verdict is Ask, the approver. A panic denies.
 func (e *Engine) judge(ctx context.Context, c Call) (d event.Decision) {
+	c.chain = newChain(len(e.gate.policies))
+	defer func() {
+		d.Chain = c.chain.verdicts
+	}()
 	defer func() {
 		if p := recover(); p != nil {
 			e.logPanic(ctx, "deciding about a tool call panicked", c.ToolCall, p)
-			d = event.Decision{Policy: policyEngine, Reason: fmt.Sprintf(decisionFailed, c.Name)}
+			d = c.decided(event.Decision{Policy: policyEngine, Reason: fmt.Sprintf(decisionFailed, c.Name)})
 		}
 	}()
 	c.before = new(int(e.calls.Add(1)) - 1)
@@ -173,7 +180,7 @@ func (e *Engine) decideInput(ctx context.Context, c Call) event.Decision {
 	case again.Verdict == event.Deny:
 		return again
 	case again.Input != nil && !bytes.Equal(again.Input, d.Input):
-		return event.Decision{Policy: policyEngine, Reason: fmt.Sprintf(inputsDisagree, c.Name)}
+		return c.decided(event.Decision{Policy: policyEngine, Reason: fmt.Sprintf(inputsDisagree, c.Name)})
 	case again.Verdict < d.Verdict:
 		again.Input = d.Input
 		return again

@@ -164,7 +164,7 @@ func (g *Gate) Decide(call event.ToolCall, f Facts) (d event.Decision) {
 		if r := recover(); r != nil { // of a Lookup or of an Otherwise; judge catches the policies
 			d = event.Decision{Reason: fmt.Sprintf(gateFailed, r), Policy: "gate"}
 		}
-		d.CallID, d.Tool = call.ID, call.Name
+		d.CallID, d.Tool, d.Chain = call.ID, call.Name, nil
 	}()
 	c := g.canonical(call, "")
 	return g.decide(&c, &f)
@@ -177,10 +177,10 @@ func (g *Gate) decide(c *Call, f *Facts) event.Decision {
 		return d
 	}
 	claimed := *c.claimed
-	claimed.Input = c.Input
+	claimed.Input, claimed.Again, claimed.chain = c.Input, c.Again, c.chain
 	other := g.decideAs(&claimed, f)
 	if other.Verdict != event.Deny && !bytes.Equal(d.Input, other.Input) {
-		return event.Decision{Policy: "gate", Reason: fmt.Sprintf(candidatesDisagree, c.Name)}
+		return c.decided(event.Decision{Policy: "gate", Reason: fmt.Sprintf(candidatesDisagree, c.Name)})
 	}
 	if other.Verdict < d.Verdict {
 		return other
@@ -195,11 +195,11 @@ func (g *Gate) decideAs(c *Call, f *Facts) event.Decision {
 	d, decided := g.judge(j)
 	switch {
 	case !decided && j.knownOnly && c.unknown() && c.agent == nil:
-		return event.Decision{Policy: NoPolicy, Reason: fmt.Sprintf(agentNotKnown, c.Name)}
+		return c.decided(event.Decision{Policy: NoPolicy, Reason: fmt.Sprintf(agentNotKnown, c.Name)})
 	case !decided && j.knownOnly && c.unknown():
-		return (&Otherwise{}).decide(&j.call)
+		return c.decided((&Otherwise{}).decide(&j.call))
 	case !decided:
-		return j.otherwise.decide(&j.call)
+		return c.decided(j.otherwise.decide(&j.call))
 	case d.Input != nil:
 		return g.rejudge(j, d)
 	}
@@ -210,6 +210,7 @@ func (g *Gate) decideAs(c *Call, f *Facts) event.Decision {
 // policies that go on rewriting cannot be satisfied. The stricter of both decisions holds.
 func (g *Gate) rejudge(j *judgement, first event.Decision) event.Decision {
 	j.call.rewrite(first.Input)
+	j.call.second = true
 	second, decided := g.judge(j)
 	switch {
 	case !decided:
@@ -217,7 +218,7 @@ func (g *Gate) rejudge(j *judgement, first event.Decision) event.Decision {
 	case second.Verdict == event.Deny:
 		return second
 	case second.Input != nil:
-		return event.Decision{Policy: "gate", Reason: fmt.Sprintf(inputsDisagree, j.call.Name)}
+		return j.call.decided(event.Decision{Policy: "gate", Reason: fmt.Sprintf(inputsDisagree, j.call.Name)})
 	case second.Verdict < first.Verdict:
 		second.Input = first.Input
 		return second
@@ -237,7 +238,7 @@ func (g *Gate) judge(j *judgement) (best event.Decision, decided bool) {
 	j.otherwise, j.knownOnly = nil, false
 	defer func() {
 		if r := recover(); r != nil {
-			best, decided = event.Decision{Reason: fmt.Sprintf(policyFailed, asked.Name, r), Policy: asked.Name}, true
+			best, decided = c.decided(event.Decision{Reason: fmt.Sprintf(policyFailed, asked.Name, r), Policy: asked.Name}), true
 		}
 	}()
 	for i := range g.policies {
@@ -252,12 +253,14 @@ func (g *Gate) judge(j *judgement) (best event.Decision, decided bool) {
 		}
 		d, ok := asked.Judge(c, &j.facts)
 		if !ok {
+			c.chain.abstained(c, asked.Name)
 			continue
 		}
 		d.Policy = cmp.Or(d.Policy, asked.Name)
 		if d.Verdict != event.Ask && d.Verdict != event.Allow {
-			return event.Decision{Verdict: event.Deny, Reason: cmp.Or(d.Reason, fmt.Sprintf(deniedBy, d.Policy)), Policy: d.Policy}, true
+			return c.decided(event.Decision{Verdict: event.Deny, Reason: cmp.Or(d.Reason, fmt.Sprintf(deniedBy, d.Policy)), Policy: d.Policy}), true
 		}
+		c.chain.add(c, &d)
 		if d.Input != nil && !bytes.Equal(d.Input, c.Input) {
 			c.rewrite(d.Input) // later policies judge what would run
 			rewritten = d.Input

@@ -295,6 +295,9 @@ func TestServers_ImpostorIsDenied(t *testing.T) {
 		if len(events) != i+1 || events[i].Verdict.String() != string(tt.want) {
 			t.Errorf("%+v: events %+v, want one that says %s", tt.server, events, tt.want)
 		}
+		if d := events[len(events)-1]; len(d.Chain) == 0 || d.Chain[len(d.Chain)-1].Policy != d.Policy || d.Chain[len(d.Chain)-1].Reason != d.Reason {
+			t.Errorf("%+v: the chain of %+v does not end with the policy that decided", tt.server, d)
+		}
 	}
 }
 
