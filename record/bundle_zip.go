@@ -155,7 +155,7 @@ func scanHeaders(src io.ReaderAt, size int64) (found []zipEntry, err error) {
 	return found, nil
 }
 
-// localEntry reads the local header at an offset. ok is false if there is none.
+// localEntry reads the local header at an offset. ok is false without one.
 func localEntry(src io.ReaderAt, size, at int64) (e zipEntry, ok bool, err error) {
 	if at+localLength > size {
 		return e, false, nil

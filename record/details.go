@@ -37,9 +37,6 @@ type Details struct {
 	Files []string
 	// Texts are the messages of the main agent.
 	Texts []string
-	// Entries is the number of entries of the log, and Last the time of the last one.
-	Entries int64
-	Last    time.Time
 }
 
 // A Call is a tool call.
@@ -115,7 +112,6 @@ type folding struct {
 
 func (f *folding) entry(entry session.Entry) {
 	e := entry.Event
-	f.Entries, f.Last = entry.Pos, e.Time
 	switch p := e.Payload.(type) {
 	case event.Init:
 		f.Model, f.SessionID, f.Tools = p.Model, e.SessionID, p.Tools

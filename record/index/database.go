@@ -66,7 +66,7 @@ func lockIndex(ctx context.Context, dir string) (unlock func(), err error) {
 	return func() { _ = errors.Join(filelock.Unlock(f), f.Close()) }, nil
 }
 
-// openFile opens the index in a folder, and makes a new one if there is none that this program can use. damaged is the file that
+// openFile opens the index in a folder, and makes a new one unless this program can use one. damaged is the file that
 // was found damaged while it was in use, or nil. notice is why an index was replaced.
 func openFile(ctx context.Context, dir string, damaged fs.FileInfo) (db *database, notice *Notice, err error) {
 	unlock, err := lockIndex(ctx, dir)

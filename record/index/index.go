@@ -57,7 +57,7 @@ type Index struct {
 	beforeCommit func() // of tests
 }
 
-// Open opens the index of a store. It makes one if there is none, or none that this version can use. The index has the runs of
+// Open opens the index of a store. It makes one unless this version can use one. The index has the runs of
 // the last [Index.Sync] of any process: call Sync before the first question. An index of a newer version is not changed; the error
 // wraps [ErrNewer].
 func Open(ctx context.Context, store *record.Store) (*Index, error) {

@@ -122,7 +122,7 @@ func evaluate(ctx context.Context, store *record.Store, a *agenttest.Adapter, te
 
 func openStore(t testing.TB) *record.Store {
 	t.Helper()
-	s, err := record.Open(t.TempDir())
+	s, err := record.Open(filepath.Join(t.TempDir(), "runs"))
 	if err != nil {
 		t.Fatal(err)
 	}

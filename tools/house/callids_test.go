@@ -30,6 +30,7 @@ var callMaps = map[string]string{
 	"cmd/drover/internal/terminal lines.calls":   "reader: the last 4096",
 	"cmd/drover denials.at":                      "reader: the last 4096",
 	"record folding.last":                        "reader: the calls of the log of one run",
+	"record/index runRows.calls":                 "reader: the calls of the log of one run",
 	"drovertest testTools":                       "test kit: the calls of one test",
 }
 

@@ -22,7 +22,8 @@ var fieldsLikeSettings = map[string]string{
 	"gateway.Ask": "a request of the agent to the model", "gateway.Folders": "a record", "gateway.ModelCall": "a report", "gateway.Reading": "a request of the agent",
 	"gateway.Refused": "a report", "gateway.Remote": "what the service runs for the model", "gateway.Route": "a request of the agent",
 	"gateway-gatewaytest.Answer": "an answer of a scripted model", "gateway-gatewaytest.Question": "a request of the agent",
-	"telemetry.Start": "a report",
+	"telemetry.Start": "a report", "drover.RunStart.Dir": "the working directory, as far as it is known",
+	"record.Info": "a record", "record.Details": "a record", "record.ModelUse": "a record", "record-index.Row": "a record",
 
 	"agent.Submission": "facts for a hook", "gate.CallContext": "facts about a call", "gate.Facts": "facts about a call",
 	"gate.AgentConfig": "what a gate asks of an agent's own permissions", "gate.Policy.Permissions": "what the policy was made of",
