@@ -174,7 +174,7 @@ func TestCompletion_WorksInBash(t *testing.T) {
 	dir := t.TempDir()
 	linkAsDrover(t, dir)
 	for line, want := range map[string]string{
-		"drover ru":                     "run",
+		"drover doc":                    "doctor",
 		"drover run --iso":              "--isolation",
 		"drover run --isolation san":    "sandbox",
 		"drover run --allow fileWrite,": "fileWrite,shellExecute fileWrite,networkAccess",

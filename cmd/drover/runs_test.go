@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -21,6 +22,7 @@ import (
 	"github.com/drover-agents/drover/gateway"
 	"github.com/drover-agents/drover/prompt"
 	"github.com/drover-agents/drover/record"
+	"github.com/drover-agents/drover/session"
 )
 
 // keptRun has a scripted agent do something in the store of the test.
@@ -80,7 +82,9 @@ func TestRuns_MorningOfATeam(t *testing.T) {
 		}
 	}
 	bad := keptRun(t, "migrator", "Migrate the shop", agenttest.Emit(event.Init{Model: "model-1", Tools: []string{"Bash"}}, shellCall("c1", "drop table"),
-		event.Decision{CallID: "c1", Tool: "Bash", Verdict: event.Deny, Policy: "deny-list", Reason: "Tables stay."},
+		event.Decision{CallID: "c1", Tool: "Bash", Verdict: event.Deny, Policy: "deny-list", Reason: "Tables stay.", Chain: []event.PolicyVerdict{
+			{Policy: "limits"}, {Policy: "risk", Verdict: new(event.Allow)}, {Policy: "deny-list", Verdict: new(event.Deny), Reason: "Tables stay."},
+		}},
 		event.ToolResult{ID: "c1", Name: "Bash", Status: event.ToolDenied, Failure: &event.ToolFailure{Message: "Tables stay."}}, costs(0.5)),
 		agenttest.Fail(errors.New("the migration is not possible")))
 
@@ -91,7 +95,7 @@ func TestRuns_MorningOfATeam(t *testing.T) {
 		!strings.Contains(out, "The tools: the same") || !strings.Contains(out, "≠ error") {
 		t.Errorf("compare shows\n%s", out)
 	}
-	if out := mustCommand(t, 0, "runs", "show", bad[:8], "--decisions"); out != "Bash  drop table\n  deny by deny-list: Tables stay.\n" {
+	if out := mustCommand(t, 0, "runs", "show", bad[:8], "--decisions"); out != "Bash  drop table\n  deny by deny-list: Tables stay.\n    limits abstained\n    risk: allow\n    deny-list: deny (Tables stay.)\n" {
 		t.Errorf("--decisions shows\n%s", out)
 	}
 	out := mustCommand(t, 0, "runs", "cost", "--by", "agent", "--since", "30d")
@@ -158,6 +162,67 @@ func TestRuns_KeptAndResumed(t *testing.T) {
 	})
 	if err != nil || found != 2 { // the flag is continued too
 		t.Errorf("%d files of traffic, %v", found, err)
+	}
+}
+
+// The program of a run is killed in the middle of it. The run is lost, has what happened, and goes on.
+func TestRuns_LostRunIsContinued(t *testing.T) {
+	model := claudetest.NewModel(t, bash("tail -f /dev/null"), script.Text("Now I am done.").When(script.Match{LastUserText: resumePrompt}))
+	p := newProgram(t, model.URL())
+	p.setEnv(map[string]string{"XDG_STATE_HOME": t.TempDir()})
+	p.grace = 5 * time.Second
+	r := p.start("run", "--allow", "shellExecute", "Sleep well.")
+	r.awaitLine("isolation")
+	if out := p.run("runs", "--running", "--json").out; !strings.Contains(out, `"state":"running"`) {
+		t.Errorf("the run in progress is listed as\n%s", out)
+	}
+	r.signal(syscall.SIGKILL)
+	r.wait()
+	if out := p.run("runs").out; !regexp.MustCompile(`(?m)^[0-9a-f]{8}  lost `).MatchString(out) {
+		t.Errorf("the runs are\n%s", out)
+	}
+	if out := p.run("runs", "show", "last").out; !strings.Contains(out, "lost, its program ended without the end of the run") || !strings.Contains(out, "Sleep well.") {
+		t.Errorf("the lost run is\n%s", out)
+	}
+	if got := p.run("runs", "resume", "last", "--quiet"); got.code != 0 || got.out != "Now I am done.\n" {
+		t.Errorf("continued: %+v", got)
+	}
+}
+
+// A demo that an earlier version has kept is listed and shown by the name of its folder, and is taken in.
+func TestRuns_EarlierDemo(t *testing.T) {
+	state := t.TempDir()
+	t.Setenv("XDG_STATE_HOME", state)
+	name := "2026-01-02-030405-123"
+	file, err := session.OpenFile(filepath.Join(state, "drover", "demo", name, "session.jsonl"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := session.Open(file, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := prompt.FromText[string]("Review the shop.")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := root.Evaluate(t.Context(), agenttest.New(agenttest.Emit(event.Text{Content: "Two issues."}), agenttest.Done("")), p, &root.Options{Session: s, Settings: agent.Settings{Dir: t.TempDir()}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if out := mustCommand(t, 0, "runs"); !strings.Contains(out, name+"  success") {
+		t.Errorf("the runs are\n%s", out)
+	}
+	if out := mustCommand(t, 0, "runs", "show", name); !strings.Contains(out, "Review the shop.") {
+		t.Errorf("shown is\n%s", out)
+	}
+	if out := mustCommand(t, 0, "runs", "import", filepath.Join(state, "drover", "demo", name)); out != name+"\n" {
+		t.Errorf("import prints %q", out)
+	}
+	if out := mustCommand(t, 0, "runs", "--json"); !strings.Contains(out, `"id":"`+name+`"`) {
+		t.Errorf("the runs are\n%s", out)
 	}
 }
 

@@ -95,12 +95,33 @@ func Decisions(w io.Writer, r *record.Run, d *record.Details) error {
 				text += ": " + made.Reason
 			}
 			p.printf("  %s\n", safetext.Line(text))
+			p.chain(made.Chain)
 		}
 		if len(c.Decisions) == 0 {
 			p.printf("  no decision was recorded: nothing judged the call\n")
 		}
 	}
 	return p.err
+}
+
+// chain writes what each policy said, in the order in which they were asked.
+func (p *page) chain(all []event.PolicyVerdict) {
+	for _, v := range all {
+		text := v.Policy + " abstained"
+		if v.Verdict != nil {
+			text = v.Policy + ": " + v.Verdict.String()
+		}
+		if v.Tool != "" {
+			text += ", as " + v.Tool
+		}
+		if v.Again {
+			text += ", of the new input"
+		}
+		if v.Reason != "" {
+			text += " (" + v.Reason + ")"
+		}
+		p.printf("    %s\n", safetext.Line(text))
+	}
 }
 
 // Compare writes where two runs part.
