@@ -342,6 +342,7 @@ func TestSync_RowsOfARun(t *testing.T) {
 		"SELECT status || output FROM calls WHERE call = 'toolu_1'":                      "successdone",
 		"SELECT input ->> 'at' FROM calls WHERE call = 'toolu_2'":                        "/work/shop/price.txt",
 		"SELECT count(*) FROM decisions WHERE verdict = 'allow'":                         int64(2),
+		"SELECT min(json_array_length(chain) > 0) FROM decisions":                        int64(1),
 		"SELECT sum(json_valid(payload)) = count(*) FROM events":                         int64(1),
 		"SELECT max(length(payload)) < 70000 FROM events":                                int64(1),
 		"SELECT output LIKE '%é… [cut: 200000 bytes]' FROM calls WHERE call = 'toolu_2'": int64(1),
@@ -390,6 +391,45 @@ func TestSync_TokensOfTheEnd(t *testing.T) {
 	}
 }
 
+// A run in progress is read again when its log has grown, though the journal has nothing new.
+func TestSync_RunInProgressIsFollowed(t *testing.T) {
+	store := openStore(t)
+	began, proceed, wrote, finish := make(chan struct{}), make(chan struct{}), make(chan struct{}), make(chan struct{})
+	ended := make(chan error, 1)
+	first := func(*agenttest.Run) { close(began); <-proceed }
+	second := func(*agenttest.Run) { close(wrote); <-finish }
+	script := agenttest.New(agenttest.Emit(event.Text{Content: "One."}), first, agenttest.Emit(event.Text{Content: "Two."}), second, agenttest.Done(""))
+	go func() { ended <- evaluate(context.Background(), store, script, "Count to two.") }()
+	goOn := sync.OnceFunc(func() { close(proceed) })
+	t.Cleanup(func() {
+		goOn()
+		close(finish)
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	<-began
+	ix := openIndex(t, store)
+	texts := func() any {
+		sync1(t, ix)
+		return cell(t, ix, "SELECT count(*) FROM events WHERE kind = 'text'")
+	}
+	waitFor(t, "the first text", func() bool { return texts() == int64(1) })
+	goOn()
+	<-wrote
+	waitFor(t, "the second text", func() bool { return texts() == int64(2) })
+}
+
+// waitFor waits for something that another goroutine does.
+func waitFor(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	for end := time.Now().Add(5 * time.Second); !is(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("%s did not come", what)
+		}
+	}
+}
+
 // A run that cannot be read is in the list, and is tried again.
 func TestSync_UnreadableRun(t *testing.T) {
 	store := openStore(t)
@@ -402,10 +442,15 @@ func TestSync_UnreadableRun(t *testing.T) {
 		if err := os.WriteFile(path, text, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if bytes.Equal(text, good) {
-			sync1(t, ix)
-		} else if err := ix.Rebuild(t.Context()); err != nil {
-			t.Fatal(err)
+		if !bytes.Equal(text, good) { // a line in the journal has it read again
+			journal := filepath.Join(store.Dir(), "journal")
+			if err := os.WriteFile(journal, append(must(os.ReadFile(journal)), "\nend "+row.Run+"\n"...), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		sync1(t, ix)
+		if n := cell(t, ix, "SELECT count(*) FROM events"); (n == int64(0)) == bytes.Equal(text, good) {
+			t.Errorf("with %.20s there are %v events", text, n)
 		}
 		got := must(ix.Last(t.Context()))
 		if bytes.Equal(text, good) != (got.State == record.Ended) || (got.State == Unreadable) != strings.Contains(got.Error, "format 99") {
@@ -642,6 +687,9 @@ func TestIndex_FileChangesWhileItIsOpen(t *testing.T) {
 			if !slices.Equal(kinds, c.kinds) {
 				t.Errorf("the notices are %q, want %q", kinds, c.kinds)
 			}
+			if ix.db.replaced() {
+				t.Error("the index is not that of the file")
+			}
 			if other := synced(t, store); len(must(other.Runs(t.Context(), Filter{}))) != 2 || len(other.Notices()) != 0 {
 				t.Error("another user finds another index")
 			}
@@ -746,6 +794,45 @@ func TestSync_EndsWithItsContext(t *testing.T) {
 	sync1(t, waiting)
 	if rows := must(waiting.Runs(t.Context(), Filter{})); len(rows) != 1 {
 		t.Errorf("the index has %d runs, want 1", len(rows))
+	}
+}
+
+// A sync without changes does not wait for a process that writes.
+func TestSync_WithoutChangesDoesNotWait(t *testing.T) {
+	store := openStore(t)
+	quickRun(t, store)
+	writer, reader := openIndex(t, store), synced(t, store)
+	held, release := make(chan struct{}), make(chan struct{})
+	writer.beforeCommit = func() { close(held); <-release }
+	done := make(chan error)
+	go func() { done <- writer.Rebuild(context.Background()) }()
+	<-held
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+	defer cancel()
+	if err := reader.Sync(ctx); err != nil {
+		t.Errorf("Sync: %v", err)
+	}
+	close(release)
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
+
+// A write-ahead log of an earlier file would be read into the new one.
+func TestCreate_LeavesNoLogOfAnotherFile(t *testing.T) {
+	dir := t.TempDir()
+	for _, end := range besides {
+		if err := os.WriteFile(filepath.Join(dir, databaseFile+end), []byte("of another file"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := create(t.Context(), dir); err != nil {
+		t.Fatal(err)
+	}
+	for _, end := range besides {
+		if _, err := os.Stat(filepath.Join(dir, databaseFile+end)); err == nil {
+			t.Errorf("%s is left", databaseFile+end)
+		}
 	}
 }
 
