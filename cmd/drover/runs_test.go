@@ -167,21 +167,27 @@ func TestRuns_KeptAndResumed(t *testing.T) {
 
 // The program of a run is killed in the middle of it. The run is lost, has what happened, and goes on.
 func TestRuns_LostRunIsContinued(t *testing.T) {
-	model := claudetest.NewModel(t, bash("tail -f /dev/null"), script.Text("Now I am done.").When(script.Match{LastUserText: resumePrompt}))
+	model := claudetest.NewModel(t, script.Call("Bash", script.Input{"command": "tail -f /dev/null", "description": "wait"}), script.Text("Now I am done.").When(script.Match{LastUserText: resumePrompt}))
 	p := newProgram(t, model.URL())
-	p.setEnv(map[string]string{"XDG_STATE_HOME": t.TempDir()})
-	p.grace = 5 * time.Second
+	state := t.TempDir()
+	t.Setenv("XDG_STATE_HOME", state)
+	p.setEnv(map[string]string{"XDG_STATE_HOME": state})
 	r := p.start("run", "--allow", "shellExecute", "Sleep well.")
 	r.awaitLine("isolation")
-	if out := p.run("runs", "--running", "--json").out; !strings.Contains(out, `"state":"running"`) {
+	for began := time.Now(); !strings.Contains(mustCommand(t, 0, "runs", "show", "last"), "no result  Bash"); time.Sleep(20 * time.Millisecond) {
+		if time.Since(began) > time.Minute {
+			t.Fatal("the agent makes no call")
+		}
+	}
+	if out := mustCommand(t, 0, "runs", "--running", "--json"); !strings.Contains(out, `"state":"running"`) {
 		t.Errorf("the run in progress is listed as\n%s", out)
 	}
 	r.signal(syscall.SIGKILL)
-	r.wait()
-	if out := p.run("runs").out; !regexp.MustCompile(`(?m)^[0-9a-f]{8}  lost `).MatchString(out) {
+	_ = r.cmd.Wait() // it was killed
+	if out := mustCommand(t, 0, "runs"); !regexp.MustCompile(`(?m)^[0-9a-f]{8}  lost `).MatchString(out) {
 		t.Errorf("the runs are\n%s", out)
 	}
-	if out := p.run("runs", "show", "last").out; !strings.Contains(out, "lost, its program ended without the end of the run") || !strings.Contains(out, "Sleep well.") {
+	if out := mustCommand(t, 0, "runs", "show", "last"); !strings.Contains(out, "lost, its program ended without the end of the run") || !strings.Contains(out, "Sleep well.") {
 		t.Errorf("the lost run is\n%s", out)
 	}
 	if got := p.run("runs", "resume", "last", "--quiet"); got.code != 0 || got.out != "Now I am done.\n" {
