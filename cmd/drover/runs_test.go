@@ -174,9 +174,13 @@ func TestRuns_LostRunIsContinued(t *testing.T) {
 	p.setEnv(map[string]string{"XDG_STATE_HOME": state})
 	r := p.start("run", "--allow", "shellExecute", "Sleep well.")
 	r.awaitLine("isolation")
-	for began := time.Now(); !strings.Contains(mustCommand(t, 0, "runs", "show", "last"), "no result  Bash"); time.Sleep(20 * time.Millisecond) {
-		if time.Since(began) > time.Minute {
-			t.Fatal("the agent makes no call")
+	for began := time.Now(); ; time.Sleep(20 * time.Millisecond) {
+		stored, err := filepath.Glob(filepath.Join(state, "drover", "conversations", "*", "*.jsonl"))
+		if err != nil || time.Since(began) > time.Minute {
+			t.Fatalf("the agent makes no call, or its conversation is not stored: %v", err)
+		}
+		if len(stored) > 0 && strings.Contains(mustCommand(t, 0, "runs", "show", "last"), "no result  Bash") {
+			break
 		}
 	}
 	if out := mustCommand(t, 0, "runs", "--running", "--json"); !strings.Contains(out, `"state":"running"`) {
