@@ -140,7 +140,7 @@ func (s *Store) open(dir string) (*Run, error) {
 
 // isLocked reports whether a program has a run open.
 func isLocked(dir string) (bool, error) {
-	f, err := os.OpenFile(filepath.Join(dir, lockFile), os.O_RDWR, 0)
+	f, err := os.Open(filepath.Join(dir, lockFile))
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}

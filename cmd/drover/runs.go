@@ -31,8 +31,8 @@ transcript, the settings, the changes in its workspace, its cost and its end. Se
 
 Words list the runs that have all of them in their prompt, name, folder, id or error.
 
-RUN is the id of a run, the beginning of one, last for the latest, or a file: a bundle of drover runs export, a log of a session,
-a recording of --record.
+RUN is the id of a run, the beginning of one, last for the latest, or a file, by a path with a slash or a name that ends in .zip or
+.jsonl: a bundle of drover runs export, a log of a session, a recording of --record.
 
 The runs are in $XDG_STATE_HOME/drover/runs, by default ~/.local/state/drover/runs. The latest 2,000 are kept, for 90 days, up to
 4 GiB; ` + envKeep + `=runs=500,age=30d,size=1GiB sets other limits, and ` + envKeep + `=no or --no-keep keeps nothing.`
@@ -76,7 +76,7 @@ func newRunsCommand() *cobra.Command {
 
 // findRun opens the run that an argument names.
 func findRun(ref string) (*record.Run, error) {
-	if info, err := os.Stat(ref); err == nil && (info.Mode().IsRegular() || strings.ContainsRune(ref, os.PathSeparator)) {
+	if isFile(ref) {
 		return openRunFile(ref)
 	}
 	store, err := openRuns("")
@@ -95,6 +95,11 @@ func findRun(ref string) (*record.Run, error) {
 		return nil, ending{exitUsage, err}
 	}
 	return run, nil
+}
+
+// isFile reports whether an argument names a file: by its form alone, so that a file in the current folder cannot pass for a run.
+func isFile(ref string) bool {
+	return strings.ContainsRune(ref, '/') || strings.ContainsRune(ref, os.PathSeparator) || slices.Contains([]string{".zip", ".jsonl"}, filepath.Ext(ref))
 }
 
 // openRunFile opens a bundle, a log of a session, or a folder with one.

@@ -115,6 +115,14 @@ func TestRuns_MorningOfATeam(t *testing.T) {
 	if out := mustCommand(t, 0, "runs", "shop", "--json"); !strings.Contains(out, `"id":"`+bad+`"`) || strings.Count(out, "\n") != 1 {
 		t.Errorf("the words find\n%s", out)
 	}
+	for _, planted := range []string{"last", bad[:8]} { // a file of that name is no run
+		if err := os.WriteFile(planted, []byte("PK"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if out := mustCommand(t, 0, "runs", "show", planted); !strings.Contains(out, bad) {
+			t.Errorf("%s shows\n%s", planted, out)
+		}
+	}
 	mustCommand(t, 0, "runs", "rm", bad[:8])
 	if out := mustCommand(t, 0, "runs", "--failed"); out != "no runs\n" {
 		t.Errorf("after rm there are\n%s", out)
