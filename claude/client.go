@@ -69,6 +69,9 @@ func Connect(ctx context.Context, opts *Options) (*Client, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
+	if err := ctx.Err(); err != nil { // a CLI that answers fast would be connected all the same
+		return nil, fmt.Errorf("claude: connecting: %w", err)
+	}
 	c := &Client{opts: &o, log: safelog.Logger(o.Logger), recorder: noRecorder{}}
 	if o.Recorder != nil {
 		c.recorder = o.Recorder

@@ -56,12 +56,12 @@ func (m *masker) json(raw json.RawMessage) json.RawMessage {
 	)
 	for at := 0; at < len(raw); at++ {
 		switch c := raw[at]; c {
+		case '"':
 		case ' ', '\t', '\n', '\r':
 			continue
 		default:
 			before = c
 			continue
-		case '"':
 		}
 		end, text := stringAt(raw, at)
 		isName := nextByte(raw, end) == ':'

@@ -338,7 +338,7 @@ func (r *runRows) reported() map[string]*tokenRow {
 			if len(usage.Tokens.Records) == 1 && cost == nil {
 				cost = usage.Cost
 			}
-			add(cmp.Or(record.Model, model), int64(record.Requests), record.Tokens, cost)
+			add(cmp.Or(record.Model, model), record.Requests, record.Tokens, cost)
 		}
 	}
 	return rows
