@@ -233,10 +233,10 @@ func (e *evaluation) prepare(ctx context.Context) (_ context.Context, end func()
 		return ctx, end, err
 	}
 	ctx, end = e.bounded(ctx)
-	if err := e.openWorkingDir(ctx); err != nil {
-		return ctx, end, err
+	if err = e.openWorkingDir(ctx); err == nil {
+		e.beginRecord(ctx)
 	}
-	return ctx, end, e.beginRecord(ctx)
+	return ctx, end, err
 }
 
 // start forgets what came before, and names the run.

@@ -26,7 +26,8 @@ import (
 
 // A Recorder keeps evaluations, each message of a conversation as a run of its own. Package record has one that keeps them in files.
 type Recorder interface {
-	// Begin is called before the agent starts. If it fails the evaluation does.
+	// Begin is called before the agent starts. If it fails the evaluation goes on without a record: an answer is never withheld for
+	// one. [Summary.NotRecorded] has the error.
 	Begin(ctx context.Context, run RunStart) (RunRecord, error)
 }
 
@@ -65,10 +66,10 @@ type RunEnd struct {
 }
 
 // beginRecord has the run recorded from here on.
-func (e *evaluation) beginRecord(ctx context.Context) (err error) {
+func (e *evaluation) beginRecord(ctx context.Context) {
 	e.recorded = nil
 	if e.opts.Recorder == nil {
-		return nil
+		return
 	}
 	start := RunStart{
 		RunID: e.run.RunID, PromptName: e.prompt.Name(), Agent: e.adapter.Agent(), Began: e.began, Settings: e.opts.Settings,
@@ -79,11 +80,18 @@ func (e *evaluation) beginRecord(ctx context.Context) (err error) {
 	} else if a, ok := e.adapter.(dirAdapter); ok && start.Dir == "" {
 		start.Dir = a.Dir()
 	}
-	if e.recorded, err = e.opts.Recorder.Begin(ctx, start); err != nil {
-		return err
+	recorded, err := e.opts.Recorder.Begin(ctx, start)
+	if err != nil {
+		e.notRecorded(ctx, err)
+		return
 	}
-	e.record.also(e.recorded)
-	return nil
+	e.recorded = recorded
+	e.record.also(recorded)
+}
+
+func (e *evaluation) notRecorded(ctx context.Context, err error) {
+	e.summary.NotRecorded = err
+	e.log(ctx, slog.LevelError, logRecord, slog.Any("error", err))
 }
 
 // endRecord has the recorder keep the end of the run.
@@ -104,11 +112,10 @@ func (e *evaluation) endRecord(ctx context.Context, failure *EvaluationError) {
 		end.Diff = patch.Bytes()
 	}
 	e.record.also(nil)
-	e.summary.NotRecorded = errors.Join(problem, e.recorded.End(end))
-	e.recorded = nil
-	if e.summary.NotRecorded != nil {
-		e.log(ctx, slog.LevelError, logRecord, slog.Any("error", e.summary.NotRecorded))
+	if err := errors.Join(problem, e.recorded.End(end)); err != nil {
+		e.notRecorded(ctx, err)
 	}
+	e.recorded = nil
 }
 
 // output records the events of an evaluation, and gives them to telemetry and to the reader.

@@ -286,7 +286,7 @@ func TestRecorder_FollowsTheLog(t *testing.T) {
 	}
 }
 
-// A store that cannot be written to ends the evaluation before the agent starts.
+// A store that cannot be written to withholds no answer, and the summary says that the run is not kept.
 func TestRecorder_BeginFails(t *testing.T) {
 	store := openStore(t)
 	if err := os.RemoveAll(store.Dir()); err != nil {
@@ -295,13 +295,9 @@ func TestRecorder_BeginFails(t *testing.T) {
 	if err := os.WriteFile(store.Dir(), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	a := agenttest.New(agenttest.Emit(event.Text{Content: "begun"}), agenttest.Done(""))
-	_, err := drover.Evaluate(t.Context(), a, ask(t, "Look."), &drover.Options{Recorder: record.NewRecorder(store, nil)})
-	if err == nil || !strings.Contains(err.Error(), "the run cannot be kept in "+store.Dir()) || advice.Of(err) == "" {
-		t.Errorf("got %v", err)
-	}
-	if len(a.Requests()) > 0 {
-		t.Error("the agent was started")
+	resp, err := drover.Evaluate(t.Context(), agenttest.New(agenttest.Emit(event.Text{Content: "begun"}), agenttest.Done("")), ask(t, "Look."), &drover.Options{Recorder: record.NewRecorder(store, nil)})
+	if err != nil || resp.NotRecorded == nil || !strings.Contains(resp.NotRecorded.Error(), "the run cannot be kept in "+store.Dir()) || advice.Of(resp.NotRecorded) == "" {
+		t.Errorf("got %v, %v", resp, err)
 	}
 }
 

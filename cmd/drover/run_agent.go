@@ -80,7 +80,7 @@ func runAgent(ctx context.Context, o runOptions, s streams) (err error) {
 	}
 	defer func() { leftover = errors.Join(leftover, kept.close()) }()
 	kept.project = current
-	if j.recorder, err = o.recorder(current, model.traffic); err != nil {
+	if j.recorder, err = o.recorder(current, model.traffic, s.errs); err != nil {
 		return err
 	}
 	if j.adapter, err = o.adapter(in, kept); err != nil {

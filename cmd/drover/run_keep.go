@@ -4,9 +4,9 @@ package main
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"runtime/debug"
@@ -91,15 +91,17 @@ func openRuns(state string) (*record.Store, error) {
 	return store, nil
 }
 
-// recorder keeps the run that begins in folder, or is nil for one that is not to be kept. traffic is a file with the model's, or empty.
-func (o *runOptions) recorder(folder, traffic string) (root.Recorder, error) {
+// recorder keeps the run that begins in folder, or is nil for one that is not to be kept. One that cannot be kept goes on, and is
+// reported. traffic is a file with the model's, or empty.
+func (o *runOptions) recorder(folder, traffic string, errs io.Writer) (root.Recorder, error) {
 	keep, off, err := keepSetting(os.Getenv(envKeep))
 	if err != nil || off || o.keep.off {
 		return nil, err
 	}
 	store, err := openRuns(o.state)
 	if err != nil {
-		return nil, err
+		report(errs, err)
+		return nil, nil
 	}
 	opts := &record.RecorderOptions{
 		Secrets: secretValues(o.keep.secrets), Folder: folder, Traffic: traffic, Command: os.Args, Keep: keep,
@@ -116,7 +118,7 @@ func (o *runOptions) recorder(folder, traffic string) (root.Recorder, error) {
 			}
 		}
 	}
-	return keeper{record.NewRecorder(store, opts)}, nil
+	return record.NewRecorder(store, opts), nil
 }
 
 // builtVersion is the version of this program, with its commit where that is known.
@@ -124,17 +126,6 @@ func builtVersion() string {
 	info, _ := debug.ReadBuildInfo()
 	b := describeBuild(info)
 	return strings.TrimSuffix(b.Version+"+"+b.Commit, "+")
-}
-
-// A keeper is a recorder whose advice names the flag.
-type keeper struct{ *record.Recorder }
-
-func (k keeper) Begin(ctx context.Context, start root.RunStart) (root.RunRecord, error) {
-	run, err := k.Recorder.Begin(ctx, start)
-	if err != nil {
-		return nil, advice.Wrap(err, "make room there, set XDG_STATE_HOME to another folder, or add --no-keep")
-	}
-	return run, nil
 }
 
 // shortID is the beginning of the id of a run, which is enough to find it.
