@@ -24,6 +24,7 @@ import (
 	"github.com/drover-agents/drover/prompt"
 	"github.com/drover-agents/drover/record"
 	"github.com/drover-agents/drover/session"
+	"github.com/drover-agents/drover/workspace"
 )
 
 func TestMain(m *testing.M) {
@@ -217,12 +218,31 @@ func TestRecorder_KeepsNoSecret(t *testing.T) {
 				t.Fatal(err)
 			}
 			call := event.ToolCall{ID: "c1", Name: "Bash", Input: input}
+			host := t.TempDir()
+			if err := os.WriteFile(filepath.Join(host, "notes.txt"), []byte("nothing\n"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			files, err := workspace.Open(t.Context(), &workspace.Options{Mounts: []workspace.HostMount{{HostPath: host, MountPath: "notes"}}, AllowAnyRoot: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = files.Close() }()
+			traffic := filepath.Join(t.TempDir(), "traffic.jsonl")
+			if err := os.WriteFile(traffic, append(input, '\n'), 0o600); err != nil {
+				t.Fatal(err)
+			}
 			_, err = drover.Evaluate(t.Context(), agenttest.New(
+				func(r *agenttest.Run) {
+					r.Request.Transcript(agent.TranscriptLine{Raw: input, Source: agent.MainSource})
+				},
+				during(t, func() error {
+					return os.WriteFile(filepath.Join(files.Root(), "notes", "notes.txt"), []byte("it is "+value+"\n"), 0o600)
+				}),
 				agenttest.Emit(event.Text{Content: "I have " + value}, call, event.ToolResult{ID: "c1", Name: "Bash", Status: event.ToolError, Output: output, Failure: &event.ToolFailure{Message: value}}),
 				agenttest.Fail(fmt.Errorf("refused: %s", value)),
 			), ask(t, "Take "+value), &drover.Options{
-				Settings: agent.Settings{AppendSystemPrompt: value},
-				Recorder: record.NewRecorder(store, &record.RecorderOptions{Secrets: []string{secret, values["lines"]}, Command: []string{"run", value}}),
+				Settings: agent.Settings{AppendSystemPrompt: value, Workspace: files},
+				Recorder: record.NewRecorder(store, &record.RecorderOptions{Secrets: []string{secret, values["lines"]}, Command: []string{"run", value}, Traffic: traffic}),
 			})
 			if err == nil {
 				t.Fatal("the evaluation succeeded")
@@ -234,13 +254,13 @@ func TestRecorder_KeepsNoSecret(t *testing.T) {
 			if name == "password" {
 				hidden = []string{"correct-horse"}
 			}
-			files := 0
+			kept := map[string]int64{}
 			err = filepath.WalkDir(store.Dir(), func(path string, e fs.DirEntry, err error) error {
 				if err != nil || e.IsDir() {
 					return err
 				}
-				files++
 				text, err := os.ReadFile(path)
+				kept[filepath.Base(path)] = int64(len(text))
 				for _, h := range hidden {
 					if strings.Contains(string(text), h) {
 						t.Errorf("%s has it: %s", filepath.Base(path), text)
@@ -248,8 +268,10 @@ func TestRecorder_KeepsNoSecret(t *testing.T) {
 				}
 				return err
 			})
-			if err != nil || files < 5 {
-				t.Errorf("%d files, %v", files, err)
+			for _, name := range []string{"run.json", "events.jsonl", "transcript.jsonl", "workspace.diff", "traffic.jsonl", "end.json"} {
+				if err != nil || kept[name] == 0 {
+					t.Errorf("%s has %d bytes, %v", name, kept[name], err)
+				}
 			}
 		})
 	}
