@@ -239,10 +239,7 @@ func (s *Store) take(r *Run, mask *masker) (run string, err error) {
 	}
 	run = r.Began.UTC().Format(dayForm) + "/" + r.ID
 	k := &keptRun{folder: run, dir: filepath.Join(s.dir, filepath.FromSlash(run)), Recorder: &Recorder{store: s, mask: mask}}
-	if err := os.MkdirAll(filepath.Dir(k.dir), 0o700); err != nil {
-		return "", err
-	}
-	if err := os.Mkdir(k.dir, 0o700); err != nil {
+	if err := s.makeFolder(k.dir); err != nil {
 		return "", err
 	}
 	defer func() {

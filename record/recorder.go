@@ -77,13 +77,10 @@ func (r *Recorder) begin(start drover.RunStart) (_ *keptRun, err error) {
 		return nil, fmt.Errorf("the id %q cannot name a folder", start.RunID)
 	}
 	k := &keptRun{
-		Recorder: r, start: start, folder: start.Began.UTC().Format(dayForm) + "/" + start.RunID, done: make(chan struct{}),
+		Recorder: r, start: start, folder: start.Began.UTC().Format(dayForm) + "/" + start.RunID, done: make(chan struct{}), seen: start.After,
 	}
 	k.dir = filepath.Join(r.store.dir, filepath.FromSlash(k.folder))
-	if err := os.MkdirAll(filepath.Dir(k.dir), 0o700); err != nil {
-		return nil, err
-	}
-	if err := os.Mkdir(k.dir, 0o700); err != nil {
+	if err := r.store.makeFolder(k.dir); err != nil {
 		return nil, err
 	}
 	defer func() {
@@ -101,6 +98,9 @@ func (r *Recorder) begin(start drover.RunStart) (_ *keptRun, err error) {
 		return nil, err
 	}
 	head := session.Head{Version: session.EncodingVersion, ID: start.Session.ID(), Created: start.Began, Tags: start.Session.Tags()}
+	for name, value := range head.Tags {
+		head.Tags[name] = r.mask.known.String(value)
+	}
 	if err := k.log.Init(head); err != nil {
 		return nil, err
 	}

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -286,6 +287,47 @@ func TestRecorder_SecretThatIsAWordOfTheFormat(t *testing.T) {
 	if err != nil || !slices.Equal(d.Texts, []string{"the [redacted] is a [redacted]"}) || d.Prompt != "Look." {
 		t.Errorf("got %+v, %v", d, err)
 	}
+}
+
+// Tags of the session are kept, without secrets.
+func TestRecorder_TagsOfTheSession(t *testing.T) {
+	store := openStore(t)
+	s := session.New(&session.Options{Tags: map[string]string{"team": "shop", "key": secret}})
+	resp, err := drover.Evaluate(t.Context(), agenttest.New(agenttest.Done("")), ask(t, "Look."), &drover.Options{
+		Session: s, Recorder: record.NewRecorder(store, &record.RecorderOptions{Secrets: []string{secret}}),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	log, err := os.ReadFile(filepath.Join(find(t, store, resp.RunID).Path, "events.jsonl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	head, _, _ := strings.Cut(string(log), "\n")
+	if !strings.Contains(head, `"key":"[redacted]"`) || !strings.Contains(head, `"team":"shop"`) {
+		t.Errorf("the header is %s", head)
+	}
+}
+
+// Runs begin while others remove the last run of the day.
+func TestRecorder_BeginsWhileDaysAreRemoved(t *testing.T) {
+	store := openStore(t)
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() {
+			for range 25 {
+				resp, err := drover.Evaluate(t.Context(), agenttest.New(agenttest.Done("")), ask(t, "Look."), &drover.Options{Recorder: record.NewRecorder(store, nil)})
+				if err != nil || resp.NotRecorded != nil {
+					t.Errorf("%v, %v", resp, err)
+					return
+				}
+				if err := store.Remove(store.Folder(find(t, store, resp.RunID))); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
 }
 
 // Nothing that an agent waits for waits for the recorder: a slow disk delays no call.

@@ -18,6 +18,7 @@ import (
 
 	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/internal/filelock"
+	"github.com/drover-agents/drover/internal/plainfile"
 )
 
 // A Store is a folder of kept runs. It may be used by many processes at a time. Nobody but its owner may read it.
@@ -136,6 +137,24 @@ func (s *Store) open(dir string) (*Run, error) {
 		return nil, fmt.Errorf("record: %w", err)
 	}
 	return openRun(os.DirFS(dir), dir, locked)
+}
+
+// makeFolder makes the folder of a new run, and has it on the disk. Another program may remove the folder of the day at that moment,
+// because it has removed the last run in it.
+func (s *Store) makeFolder(dir string) (err error) {
+	day := filepath.Dir(dir)
+	for range 10 {
+		if err = os.MkdirAll(day, 0o700); err == nil {
+			err = os.Mkdir(dir, 0o700)
+		}
+		if !errors.Is(err, fs.ErrNotExist) {
+			break
+		}
+	}
+	if err != nil {
+		return err
+	}
+	return errors.Join(plainfile.SyncDir(day), plainfile.SyncDir(s.dir))
 }
 
 // isLocked reports whether a program has a run open.
