@@ -192,7 +192,10 @@ func (k *keptRun) follow(ctx context.Context) {
 			k.problem = err
 		}
 		failed := k.problem != nil
-		if k.seen = entry.Pos; k.caughtUp != nil && (k.seen >= k.last || failed) {
+		if err == nil {
+			k.seen = entry.Pos
+		}
+		if k.caughtUp != nil && (k.seen >= k.last || failed) {
 			close(k.caughtUp)
 			k.caughtUp = nil
 		}
@@ -234,7 +237,7 @@ func (k *keptRun) Transcript(entry drover.TranscriptEntry) {
 	}
 }
 
-// Diff keeps the patch of what the run changed in its workspace. Call it before the end of the run.
+// diff keeps the patch of what the run changed in its workspace.
 func (k *keptRun) diff(text []byte) error {
 	if len(text) == 0 {
 		return nil
@@ -242,7 +245,7 @@ func (k *keptRun) diff(text []byte) error {
 	return k.writeText(diffFile, k.mask.text(text))
 }
 
-// traffic takes a copy of the recording, whose writer has taken the secrets out that it knows.
+// traffic takes a copy of the whole lines of the recording, whose writer has taken the secrets out that it knows.
 func (k *keptRun) traffic() error {
 	if k.opts.Traffic == "" {
 		return nil
@@ -258,9 +261,8 @@ func (k *keptRun) traffic() error {
 	}
 	for lines := bufio.NewReader(from); err == nil; {
 		var line []byte
-		if line, err = lines.ReadBytes('\n'); len(line) > 0 {
-			_, failed := to.Write(k.mask.json(line))
-			err = errors.Join(err, failed)
+		if line, err = lines.ReadBytes('\n'); err == nil {
+			_, err = to.Write(k.mask.json(line))
 		}
 	}
 	if errors.Is(err, io.EOF) {
@@ -274,7 +276,6 @@ func (k *keptRun) End(end drover.RunEnd) error {
 	k.wait(end.Last)
 	k.stop()
 	<-k.done
-	e := endOf(end)
 	k.mu.Lock()
 	if k.problem == nil {
 		k.problem = k.lines.Flush()
@@ -282,11 +283,14 @@ func (k *keptRun) End(end drover.RunEnd) error {
 	if k.problem == nil {
 		k.problem = k.transcript.Sync()
 	}
-	e.Entries, e.Problem = k.seen-k.start.After, errorText(k.problem)
 	err := k.problem
+	e := endOf(end)
+	e.Entries = k.seen - k.start.After
 	k.mu.Unlock()
-	// The log is on the disk before the end is, and the lock is held until both are.
-	err = errors.Join(err, k.log.Close(), k.diff(end.Diff), k.traffic(), k.write(endFile, e), k.store.report(ChangeEnd, k.folder), k.close())
+	// All else is on the disk before the end is, which says what is missing. The lock is held until both are.
+	err = errors.Join(err, k.log.Close(), k.diff(end.Diff), k.traffic())
+	e.Problem = errorText(err)
+	err = errors.Join(err, k.write(endFile, e), k.store.report(ChangeEnd, k.folder), k.close())
 	k.prune()
 	if err != nil {
 		return advice.Wrap(fmt.Errorf("record: the run could not be kept whole in %s: %w", k.dir, err), "make room there before the next run")

@@ -377,6 +377,28 @@ func TestRecorder_EndFails(t *testing.T) {
 	}
 }
 
+// The end of a run says what of it could not be kept. A line of traffic that is still being written is left out.
+func TestRecorder_TrafficIsKeptOrMissed(t *testing.T) {
+	for name, c := range map[string]struct{ text, want, problem string }{
+		"whole lines": {"{\"a\":1}\n{\"b\":", "{\"a\":1}\n", ""},
+		"no file":     {"", "", "traffic.jsonl"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			store, traffic := openStore(t), filepath.Join(t.TempDir(), "traffic.jsonl")
+			if c.text != "" {
+				if err := os.WriteFile(traffic, []byte(c.text), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			run := keep(t, store, &record.RecorderOptions{Traffic: traffic}, agenttest.Done(""))
+			got, _ := os.ReadFile(filepath.Join(run.Path, "traffic.jsonl"))
+			if string(got) != c.want || !strings.Contains(run.End.Problem, c.problem) || (run.End.Problem == "") != (c.problem == "") {
+				t.Errorf("kept is %q, the problem %q", got, run.End.Problem)
+			}
+		})
+	}
+}
+
 func TestStore_PruneLeavesWhatTheLimitsAllow(t *testing.T) {
 	now := time.Now()
 	for name, c := range map[string]struct {

@@ -25,6 +25,7 @@ import (
 	"github.com/drover-agents/drover/agent/claudecode/claudecell"
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/claude/script"
+	"github.com/drover-agents/drover/cmd/drover/internal/runs"
 	"github.com/drover-agents/drover/cmd/drover/internal/terminal"
 	"github.com/drover-agents/drover/cmd/drover/internal/wording"
 	"github.com/drover-agents/drover/event"
@@ -316,7 +317,7 @@ func (r *demoRecord) print(w io.Writer, resp *root.Response[review], m *demoMode
 	r.printEvents(w)
 	if run, err := r.store.Find(runID); err == nil {
 		fmt.Fprintf(w, "Record   %s\n", run.Path)
-		fmt.Fprintf(w, "         look at it: drover runs show %s\n", shortID(run.ID))
+		fmt.Fprintf(w, "         look at it: drover runs show %s\n", runs.ShortID(run.ID))
 	}
 }
 

@@ -128,9 +128,6 @@ func builtVersion() string {
 	return strings.TrimSuffix(b.Version+"+"+b.Commit, "+")
 }
 
-// shortID is the beginning of the id of a run, which is enough to find it.
-func shortID(id string) string { return id[:min(8, len(id))] }
-
 // keepSetting reads the variable DROVER_KEEP.
 func keepSetting(text string) (keep record.Retention, off bool, err error) {
 	bad := func(format string, args ...any) (record.Retention, bool, error) {

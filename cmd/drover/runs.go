@@ -267,7 +267,7 @@ func resumeArguments(ref string, more []string) (args []string, folder string, e
 		return nil, "", err
 	}
 	defer func() { err = errors.Join(err, run.Close()) }()
-	short := shortID(run.ID)
+	short := runs.ShortID(run.ID)
 	refuse := func(why, next string) ([]string, string, error) {
 		return nil, "", advice.Wrap(usageError("run %s cannot be continued: %s", short, why), "%s", next)
 	}
@@ -382,7 +382,7 @@ func newRunsRemoveCommand() *cobra.Command {
 			}
 			for _, run := range chosen {
 				if err := store.Remove(store.Folder(run)); errors.Is(err, record.ErrRunning) {
-					return advice.Wrap(usageError("run %s is in progress", shortID(run.ID)), "wait until it has ended")
+					return advice.Wrap(usageError("run %s is in progress", runs.ShortID(run.ID)), "wait until it has ended")
 				} else if err != nil {
 					return err
 				}
@@ -404,7 +404,7 @@ func newRunsExportCommand() *cobra.Command {
 				return err
 			}
 			defer func() { err = errors.Join(err, run.Close()) }()
-			path := cmp.Or(to, shortID(run.ID)+".drover.zip")
+			path := cmp.Or(to, runs.ShortID(run.ID)+".drover.zip")
 			f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 			if err != nil {
 				return advice.Wrap(usageError("the bundle cannot be written: %w", err), "name a new file with -o")

@@ -29,6 +29,7 @@ import (
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/gate"
 	"github.com/drover-agents/drover/gateway"
+	"github.com/drover-agents/drover/isolation"
 	"github.com/drover-agents/drover/prompt"
 	"github.com/drover-agents/drover/record"
 	"github.com/drover-agents/drover/session"
@@ -169,7 +170,7 @@ func richRun() *agenttest.Adapter {
 	counting := gateway.ModelCall{Operation: "count_tokens", Model: "claude-big", Status: 200}
 	return agenttest.New(
 		agenttest.Emit(event.Init{Model: "claude-big", Capabilities: map[string]json.RawMessage{"claudeCodeVersion": json.RawMessage(`"2.1.325"`)}}),
-		agenttest.Emit(event.Extension{Kind: "isolation:walls", Data: json.RawMessage(`{"level":"cell"}`)}, counting, called, called, small),
+		agenttest.Emit(event.Extension{Kind: isolation.KindProtection, Data: json.RawMessage(`{"level":"cell"}`)}, counting, called, called, small),
 		agenttest.UseTool(write, "done"), agenttest.UseTool(long, strings.Repeat("é", 100_000)),
 		agenttest.Emit(event.Error{Code: "RETRY", Message: "the upstream is busy", Recoverable: true}, event.Text{Content: "The price is 3."}),
 		agenttest.Done("token-1"),

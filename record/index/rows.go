@@ -22,6 +22,7 @@ import (
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/gateway"
 	"github.com/drover-agents/drover/internal/plainjson"
+	"github.com/drover-agents/drover/isolation"
 	"github.com/drover-agents/drover/record"
 	"github.com/drover-agents/drover/session"
 )
@@ -236,7 +237,7 @@ func (r *runRows) entry(ctx context.Context, w *writer, entry session.Entry) err
 		}
 	case gateway.KindModelCall:
 		r.count(as[gateway.ModelCall](e, raw))
-	case "isolation:walls":
+	case isolation.KindProtection:
 		var protection struct{ Level string }
 		if json.Unmarshal(raw, &protection) == nil {
 			r.isolation = protection.Level

@@ -64,7 +64,7 @@ var layers = map[string][]string{
 	// Agents that are kept as files. It knows no adapter.
 	"agentfile": {".", "agent", "agent/claudecode/catalogue", "workspace", "prompt", "isolation", "guard", "gate", "tool", "schema", "internal/*"},
 	// The index links SQLite, and the command alone imports it.
-	"record/index": {"record", ".", "event", "session", "gateway", "internal/*"},
+	"record/index": {"record", ".", "event", "session", "gateway", "isolation", "internal/*"},
 	// The suite that evaluations by every adapter must pass.
 	"drovertest": {".", "agent", "workspace", "prompt", "guard", "session", "tool", "event"},
 	// Programs may use everything; internal packages know of nothing public, so that every public

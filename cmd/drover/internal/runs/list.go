@@ -29,17 +29,17 @@ func List(w io.Writer, rows []index.Row, now time.Time, width int) error {
 			price = wording.Dollars(*r.CostUSD)
 		}
 		agent := terminal.Clip(cmp.Or(r.Name, r.Agent), 14)
-		p.printf("%s\n", strings.TrimRight(p.cut(fmt.Sprintf("%-8s  %-13s  %-15s  %7s  %8s  %-14s  %s  %s", shortID(r), stateOf(r), Ago(now.Sub(r.Began)), took, price, agent,
+		p.printf("%s\n", strings.TrimRight(p.cut(fmt.Sprintf("%-8s  %-13s  %-15s  %7s  %8s  %-14s  %s  %s", name(r), stateOf(r), Ago(now.Sub(r.Began)), took, price, agent,
 			baseName(r.Folder), firstWords(r.Words)), 0), " "))
 	}
 	return p.err
 }
 
-func shortID(r index.Row) string {
-	if r.Run == "" { // not found by a part of its id
+func name(r index.Row) string {
+	if r.Run == "" { // an earlier demo, which is not found by a part of its name
 		return r.ID
 	}
-	return r.ID[:min(8, len(r.ID))]
+	return ShortID(r.ID)
 }
 
 func stateOf(r index.Row) string {

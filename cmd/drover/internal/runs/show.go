@@ -59,6 +59,9 @@ func (p *page) cut(text string, taken int) string {
 	return safetext.Line(text)
 }
 
+// ShortID is the beginning of the id of a run, which is enough to find it.
+func ShortID(id string) string { return id[:min(8, len(id))] }
+
 // State is how a run ended, in a word.
 func State(r *record.Run) string {
 	if r.End != nil {
@@ -234,5 +237,5 @@ func next(r *record.Run) string {
 	if r.State == record.Running {
 		return ""
 	}
-	return "drover runs resume " + r.ID[:min(8, len(r.ID))]
+	return "drover runs resume " + ShortID(r.ID)
 }
