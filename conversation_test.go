@@ -14,12 +14,14 @@ import (
 
 	"github.com/drover-agents/drover"
 	"github.com/drover-agents/drover/agent"
+	"github.com/drover-agents/drover/agent/agenttest"
 	"github.com/drover-agents/drover/agent/claudecode"
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/claude/claudetest"
 	"github.com/drover-agents/drover/claude/script"
 	"github.com/drover-agents/drover/claude/transcript"
 	"github.com/drover-agents/drover/event"
+	"github.com/drover-agents/drover/guard"
 	"github.com/drover-agents/drover/isolation"
 	"github.com/drover-agents/drover/prompt"
 )
@@ -140,5 +142,45 @@ func TestFork_LaterMessagesOfTheParentAreNotHeard(t *testing.T) {
 		if f.ResumeToken() == c.ResumeToken() {
 			t.Error("the fork goes on in the conversation that it comes from")
 		}
+	}
+}
+
+// A name that was given is that of the first message: two runs of one name could not be told apart in a log.
+func TestConversation_EachMessageIsARunOfItsOwn(t *testing.T) {
+	adapter := agenttest.New(agenttest.Emit(event.Text{Content: "Yes."}), agenttest.Done("token-1"))
+	p, err := prompt.FromText[string]("Look.")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := drover.Converse(adapter, p, &drover.Options{RunContext: guard.RunContext{RunID: "first", RequestID: "request"}})
+	defer func() {
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	seen := map[string]bool{}
+	ids := []string{}
+	for _, send := range []func() (*drover.Response[string], error){
+		func() (*drover.Response[string], error) { return c.Begin(t.Context()) },
+		func() (*drover.Response[string], error) { return c.Send(t.Context(), "And now?") },
+		func() (*drover.Response[string], error) { return c.Send(t.Context(), "And then?") },
+		func() (*drover.Response[string], error) {
+			fork, err := c.Fork(nil)
+			if err != nil {
+				return nil, err
+			}
+			defer func() { _ = fork.Close() }()
+			return fork.Send(t.Context(), "Otherwise?")
+		},
+	} {
+		resp, err := send()
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids = append(ids, resp.RunID)
+		seen[resp.RunID] = true
+	}
+	if ids[0] != "first" || len(seen) != len(ids) {
+		t.Errorf("the runs are %q", ids)
 	}
 }

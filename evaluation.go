@@ -249,7 +249,11 @@ func (e *evaluation) start() {
 
 func (e *evaluation) identify() {
 	made := guard.NewRunContext(ident.NewUUID)
-	e.run = e.opts.RunContext
+	given := e.opts.RunContext
+	if e.run.RunID != "" || e.forks { // the name that was given is that of the first message
+		given.RunID = ""
+	}
+	e.run = given
 	e.run.RunID, e.run.RequestID = cmp.Or(e.run.RunID, made.RunID), cmp.Or(e.run.RequestID, made.RequestID)
 	e.run.Attempt = cmp.Or(e.run.Attempt, made.Attempt)
 	e.run.SessionID = e.opts.Session.ID()

@@ -42,7 +42,8 @@ type Options struct {
 	Tracker *guard.Tracker
 	// Heartbeat beats with every sign of life of the agent. Nil means none.
 	Heartbeat *guard.Heartbeat
-	// RunContext names the run in logs, events and traces. Empty fields are filled in.
+	// RunContext names the run in logs, events and traces. Empty fields are filled in. Its RunID is that of the first message of a
+	// conversation; later ones and forks get names of their own.
 	RunContext guard.RunContext
 
 	// Placement is where the text of the prompt goes. The zero value means the user's message.

@@ -5,6 +5,7 @@ package record
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -120,6 +121,12 @@ func (r *Recorder) begin(start drover.RunStart) (_ *keptRun, err error) {
 	return k, nil
 }
 
+// Redact replaces the secrets in a text as in what is kept.
+func (r *Recorder) Redact(text string) string { return string(r.mask.text([]byte(text))) }
+
+// RedactJSON is Redact for valid JSON, which stays valid.
+func (r *Recorder) RedactJSON(raw json.RawMessage) json.RawMessage { return r.mask.json(raw) }
+
 // A keptRun is a run that is being recorded.
 type keptRun struct {
 	*Recorder
@@ -138,6 +145,9 @@ type keptRun struct {
 	seen       int64         // the session's position that is recorded
 	problem    error
 }
+
+// Path is the folder of the run.
+func (k *keptRun) Path() string { return k.dir }
 
 func (k *keptRun) info() Info {
 	s := k.start

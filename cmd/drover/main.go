@@ -57,7 +57,7 @@ func newCommand() *cobra.Command {
 		SilenceErrors: true,
 	}
 	root.SetFlagErrorFunc(flagError)
-	root.AddCommand(newRunCommand(), newRunsCommand(), newReportCommand(), newCheckCommand(), newSchemaCommand(), newDoctorCommand(), newDemoCommand(),
+	root.AddCommand(newRunCommand(), newRunsCommand(), newServeCommand(), newReportCommand(), newCheckCommand(), newSchemaCommand(), newDoctorCommand(), newDemoCommand(),
 		newVersionCommand(), newManCommand())
 	return root
 }

@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/agent"
@@ -52,6 +53,7 @@ type runOptions struct {
 	json, quiet bool
 
 	keep keepFlags
+	live liveFlags
 
 	record, replay, modelScript string
 
@@ -108,15 +110,14 @@ func newRunCommand() *cobra.Command {
 		},
 		DisableFlagsInUseLine: true,
 	}
-	o.addFlags(cmd)
+	o.addFlags(cmd.Flags())
 	completeRun(cmd)
 	cmd.SetUsageFunc(groupedUsage)
 	return cmd
 }
 
 // addFlags declares the flags in the order in which people need them.
-func (o *runOptions) addFlags(cmd *cobra.Command) {
-	f := cmd.Flags()
+func (o *runOptions) addFlags(f *pflag.FlagSet) {
 	f.SortFlags = false
 	f.VarP(textFlag{&o.file.path, "file"}, "file", "f", "run the agent that this file describes; see docs/agent-files.md")
 	f.Var(&o.file.args, "arg", "an argument of that agent; name=@file takes the text of a file, name=@- standard input; repeatable")
@@ -155,6 +156,9 @@ func (o *runOptions) addFlags(cmd *cobra.Command) {
 	f.BoolVar(&o.keep.off, "no-keep", false, "keep nothing of this run; others are kept, see drover runs")
 	f.BoolVar(&o.keep.traffic, "keep-traffic", false, "keep the requests and answers of the model too")
 	f.Var(&o.keep.secrets, "secret", "a variable whose value is replaced in what is kept of the run; repeatable")
+	f.BoolVar(&o.live.watch, "watch", false, "serve the page of this run on loopback, and print its address")
+	f.Var(textFlag{&o.live.served, "id"}, "served", "the id of a run that drover serve starts")
+	_ = f.MarkHidden("served") // it is defined
 	f.Var(textFlag{&o.record, "file"}, "record", "write the requests and answers of the model to a new file")
 	f.Var(textFlag{&o.replay, "file"}, "replay", "have such a file answer instead of a model; no key is needed")
 	f.Var(textFlag{&o.modelScript, "file"}, "model-script", "have the script in file answer instead of a model; no key is needed")

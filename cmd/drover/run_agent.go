@@ -11,6 +11,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -26,7 +27,9 @@ import (
 	"github.com/drover-agents/drover/internal/safetext"
 	"github.com/drover-agents/drover/isolation"
 	"github.com/drover-agents/drover/prompt"
+	"github.com/drover-agents/drover/record"
 	"github.com/drover-agents/drover/schema"
+	"github.com/drover-agents/drover/server"
 	"github.com/drover-agents/drover/tool"
 )
 
@@ -66,7 +69,7 @@ func runAgent(ctx context.Context, o runOptions, s streams) (err error) {
 		j.dir = files.Root()
 	}
 	var leftover error
-	defer func() { err = withCleanup(err, errors.Join(leftover, j.summary().Cleanup)) }()
+	defer func() { err = withCleanup(err, errors.Join(leftover, j.summary().Cleanup, j.closing)) }()
 	defer func() { err = files.leave(ctx, err, s.out) }() // when nothing of the run is left
 	in := o.isolate(&j.started)
 	model, err := o.openModel(ctx, in, j.dir)
@@ -80,7 +83,7 @@ func runAgent(ctx context.Context, o runOptions, s streams) (err error) {
 	}
 	defer func() { leftover = errors.Join(leftover, kept.close()) }()
 	kept.project = current
-	if j.recorder, err = o.recorder(current, model.traffic, s.errs); err != nil {
+	if j.kept, j.store, err = o.recorder(current, model.traffic, s.errs); err != nil {
 		return err
 	}
 	if j.adapter, err = o.adapter(in, kept); err != nil {
@@ -163,7 +166,7 @@ func (o *runOptions) check() error {
 	if err := o.checkReplay(); err != nil {
 		return err
 	}
-	if err := errors.Join(o.checkTools(), o.isolation.check(), o.files.check(o.json)); err != nil {
+	if err := errors.Join(o.checkTools(), o.isolation.check(), o.files.check(o.json), o.live.check(o.keep)); err != nil {
 		return err
 	}
 	for _, c := range []tool.Capability{tool.FileWrite, tool.ShellExecute} {
@@ -294,7 +297,13 @@ type job struct {
 	started   processes
 	workspace *runWorkspace
 	export    *export
-	recorder  root.Recorder // nil keeps nothing
+	kept      *record.Recorder // nil keeps nothing
+	recorder  root.Recorder    // of the evaluation: kept, behind live
+	live      *server.Live     // nil without kept
+	store     *record.Store    // of kept
+	// interrupt ends the turn under way, once there is a conversation, and closing is why that could not be ended in order.
+	interrupt atomic.Pointer[func() bool]
+	closing   error
 	// result is that of the evaluation. Nil means that it has not begun.
 	result func() (*root.Response[prompt.JSON], error)
 }
@@ -337,23 +346,38 @@ func (j *job) run(parent context.Context) error {
 	if err != nil {
 		return err
 	}
-	run := root.Stream(ctx, j.adapter, p, j.evaluation(ctx, approver))
-	j.result = run.Response
+	if approver = j.goLive(approver, cancel); j.live != nil {
+		defer func() { _ = j.live.Close() }() // it cannot fail
+		display = liveView{display, j.live}
+	}
+	announce, stay, err := j.watch(ctx)
+	if err != nil {
+		return err
+	}
+	defer stay()
+	talk := root.Converse(j.adapter, p, j.evaluation(ctx, approver))
+	defer func() { j.closing = talk.Close() }()
+	j.interrupt.Store(new(talk.Interrupt))
 	stopping := sync.OnceFunc(display.Stopping)
 	defer afterEnd(ctx, stopping)()
 	defer j.killWhenAsked(ctx)()
 	seen := outcome{options: &j.options, show: display.Show}
-	for e, err := range run.Events() {
-		if err != nil && seen.done.Status == "" {
-			return err
+	for text, more := "", true; more; text, more = j.nextMessage(ctx) {
+		run := talk.Stream(ctx, text)
+		j.result = run.Response
+		for e, err := range run.Events() {
+			if err != nil && seen.done.Status == "" {
+				return err
+			}
+			if err != nil { // the done event has reported it
+				break
+			}
+			if ctx.Err() != nil {
+				stopping() // before the summary, however fast the agent was
+			}
+			announce()
+			seen.event(e)
 		}
-		if err != nil { // the done event has reported it
-			break
-		}
-		if ctx.Err() != nil {
-			stopping() // before the summary, however fast the agent was
-		}
-		seen.event(e)
 	}
 	display.Close()                             // before anything is printed on the terminal
 	if seen.notKept != nil && !j.options.json { // there it is an event

@@ -273,6 +273,7 @@ func (j *job) evaluation(ctx context.Context, approver gate.Approver) *root.Opti
 		e = f.Options()
 	}
 	e.Dir, e.Resume, e.PartialText = j.dir, o.resume, approver != nil // a person watches
+	e.RunContext.RunID = o.live.served
 	if j.workspace != nil {
 		e.Workspace = j.workspace.Workspace
 	}

@@ -14,7 +14,6 @@ import (
 	"strings"
 	"time"
 
-	root "github.com/drover-agents/drover"
 	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/internal/leftover"
 	"github.com/drover-agents/drover/record"
@@ -93,15 +92,15 @@ func openRuns(state string) (*record.Store, error) {
 
 // recorder keeps the run that begins in folder, or is nil for one that is not to be kept. One that cannot be kept goes on, and is
 // reported. traffic is a file with the model's, or empty.
-func (o *runOptions) recorder(folder, traffic string, errs io.Writer) (root.Recorder, error) {
+func (o *runOptions) recorder(folder, traffic string, errs io.Writer) (*record.Recorder, *record.Store, error) {
 	keep, off, err := keepSetting(os.Getenv(envKeep))
 	if err != nil || off || o.keep.off {
-		return nil, err
+		return nil, nil, err
 	}
 	store, err := openRuns(o.state)
 	if err != nil {
 		report(errs, err)
-		return nil, nil
+		return nil, nil, nil
 	}
 	opts := &record.RecorderOptions{
 		Secrets: secretValues(o.keep.secrets), Folder: folder, Traffic: traffic, Command: os.Args, Keep: keep,
@@ -118,7 +117,7 @@ func (o *runOptions) recorder(folder, traffic string, errs io.Writer) (root.Reco
 			}
 		}
 	}
-	return record.NewRecorder(store, opts), nil
+	return record.NewRecorder(store, opts), store, nil
 }
 
 // builtVersion is the version of this program, with its commit where that is known.

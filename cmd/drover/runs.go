@@ -283,16 +283,9 @@ func resumeArguments(ref string, more []string) (args []string, folder string, e
 	if i := slices.IndexFunc(flags, func(arg string) bool { return strings.Contains(arg, "[redacted]") }); i >= 0 {
 		return refuse("its flags have a secret, which is not kept", "drover run --resume TOKEN, with the flags that it needs")
 	}
-	token := ""
-	if run.End != nil {
-		token = run.End.ResumeToken
-	}
-	if token == "" {
-		d, err := run.Details()
-		if err != nil {
-			return nil, "", err
-		}
-		token = d.SessionID
+	token, err := resumeToken(run)
+	if err != nil {
+		return nil, "", err
 	}
 	if !ident.ValidUUID(token) {
 		return refuse("its conversation was not stored", "begin another run")
@@ -306,6 +299,18 @@ func resumeArguments(ref string, more []string) (args []string, folder string, e
 	return args, run.Folder, nil
 }
 
+// resumeToken is the token of a run's conversation. That of a run without an end is the name which its agent gave it.
+func resumeToken(run *record.Run) (string, error) {
+	if run.End != nil && run.End.ResumeToken != "" {
+		return run.End.ResumeToken, nil
+	}
+	d, err := run.Details()
+	if err != nil {
+		return "", err
+	}
+	return d.SessionID, nil
+}
+
 // inStore reports whether a run is in the folder of kept runs.
 func inStore(run *record.Run) bool {
 	store, err := openRuns("")
@@ -313,7 +318,7 @@ func inStore(run *record.Run) bool {
 }
 
 // ofOneRun are flags that say nothing of the next run.
-var ofOneRun = []string{"resume", "continue", "record", "replay", "model-script", "json", "quiet", "diff"}
+var ofOneRun = []string{"resume", "continue", "record", "replay", "model-script", "json", "quiet", "diff", "served", "watch"}
 
 // keptFlags are the flags in the arguments of a run, without those that were for that run alone, and without its prompt.
 func keptFlags(args []string) (kept []string) {

@@ -65,6 +65,8 @@ var layers = map[string][]string{
 	"agentfile": {".", "agent", "agent/claudecode/catalogue", "workspace", "prompt", "isolation", "guard", "gate", "tool", "schema", "internal/*"},
 	// The index links SQLite, and the command alone imports it.
 	"record/index": {"record", ".", "event", "session", "gateway", "isolation", "internal/*"},
+	// The API and the page of runs: it reads kept runs by their index, and knows no agent.
+	"server": {"record", "record/index", ".", "session", "gate", "event", "schema", "internal/*"},
 	// The suite that evaluations by every adapter must pass.
 	"drovertest": {".", "agent", "workspace", "prompt", "guard", "session", "tool", "event"},
 	// Programs may use everything; internal packages know of nothing public, so that every public
@@ -193,8 +195,8 @@ func TestLayers_PackagesLinkNoExporter(t *testing.T) {
 	}
 }
 
-// mayLinkSQLite are the packages that link the database of kept runs: its own, and programs.
-var mayLinkSQLite = []string{"record/index", "cmd/*"}
+// mayLinkSQLite are the packages that link the database of kept runs: its own, the server that lists them, and programs.
+var mayLinkSQLite = []string{"record/index", "server", "cmd/*"}
 
 // A program that embeds Drover does not get a database with it.
 func TestLayers_PackagesLinkNoDatabase(t *testing.T) {

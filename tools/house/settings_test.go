@@ -25,6 +25,8 @@ var fieldsLikeSettings = map[string]string{
 	"telemetry.Start": "a report", "drover.RunStart.Dir": "the working directory, as far as it is known",
 	"record.Info": "a record", "record.Details": "a record", "record.ModelUse": "a record", "record-index.Row": "a record",
 
+	"server.Start": "a request, which can only narrow what the server allows", "server.Offer": "a report of what a request may ask for", "server.Summary": "a report",
+
 	"agent.Submission": "facts for a hook", "gate.CallContext": "facts about a call", "gate.Facts": "facts about a call",
 	"gate.AgentConfig": "what a gate asks of an agent's own permissions", "gate.Policy.Permissions": "what the policy was made of",
 	"gate.Policy.Tools":       "tools that the policy knows",

@@ -14,7 +14,6 @@ import (
 	"github.com/drover-agents/drover/internal/plainjson"
 	"github.com/drover-agents/drover/internal/safetext"
 	"github.com/drover-agents/drover/record"
-	"github.com/drover-agents/drover/session"
 )
 
 // Events writes the events of the log as lines of JSON, each with its position.
@@ -223,42 +222,17 @@ func Diff(w io.Writer, r *record.Run) error {
 
 // Session writes the state that the log makes at its end, as JSON.
 func Session(w io.Writer, r *record.Run) error {
-	store := session.NewMemoryStore()
-	if err := store.Init(session.Head{Version: session.EncodingVersion, ID: r.Session, Created: r.Began}); err != nil {
-		return err
-	}
-	for entry, err := range r.Entries() {
-		if err != nil {
-			return err
-		}
-		kept, err := entry.Record()
-		if err == nil {
-			err = store.Append([]session.Record{kept})
-		}
-		if err != nil {
-			return err
-		}
-	}
-	s, err := session.Open(store, nil)
+	s, _, err := r.SessionAt(0)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = s.Close() }()
+	defer func() { _ = s.Close() }() // it is in memory
 	state := map[string]any{}
-	add(state, "plan", session.Query[session.Plan](s))
-	add(state, "modifiedFiles", session.Query[session.ModifiedFiles](s))
-	add(state, "policyState", session.Query[session.PolicyState](s))
-	add(state, "toolPermissions", session.Query[session.ToolPermissions](s))
-	add(state, "visibility", session.Query[session.VisibilityOverrides](s))
-	add(state, "workspace", session.Query[session.Workspace](s))
+	for name, latest := range record.Slices(s) {
+		state[name] = latest
+	}
 	enc := json.NewEncoder(w)
 	enc.SetIndent("", "  ")
 	enc.SetEscapeHTML(false)
 	return enc.Encode(state)
-}
-
-func add[T any](state map[string]any, name string, slice session.View[T]) {
-	if latest, ok := slice.Latest(); ok {
-		state[name] = latest
-	}
 }

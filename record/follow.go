@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package record
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"iter"
+	"strconv"
+	"time"
+
+	"github.com/drover-agents/drover/session"
+)
+
+// A Line is an entry of a log as it is stored: its number, and the event as JSON in the form of docs/events.md.
+type Line struct {
+	Pos   int64
+	Event json.RawMessage
+}
+
+// followEvery is how often the log of a run in progress is looked at, and endEvery how often whether it is still in progress.
+const (
+	followEvery = 30 * time.Millisecond
+	endEvery    = 150 * time.Millisecond
+)
+
+// Follow yields the entries of the log behind a position, without reading what they say. Of a run in progress it waits for more,
+// until the run ends or ctx does; the State of the run is then up to date. An error is the last pair. A line that is half
+// written is left out when its program is gone.
+func (r *Run) Follow(ctx context.Context, after int64) iter.Seq2[Line, error] {
+	return func(yield func(Line, error) bool) {
+		if err := r.follow(ctx, after, true, func(l Line) bool { return yield(l, nil) }); err != nil {
+			yield(Line{}, fmt.Errorf("record: %s: %s: %w", r.Path, eventsFile, err))
+		}
+	}
+}
+
+// Lines yields the entries of the log that there are, as [Run.Follow] does.
+func (r *Run) Lines(after int64) iter.Seq2[Line, error] {
+	return func(yield func(Line, error) bool) {
+		if err := r.follow(context.Background(), after, false, func(l Line) bool { return yield(l, nil) }); err != nil {
+			yield(Line{}, fmt.Errorf("record: %s: %s: %w", r.Path, eventsFile, err))
+		}
+	}
+}
+
+func (r *Run) follow(ctx context.Context, after int64, wait bool, yield func(Line) bool) error {
+	f, err := r.files.Open(eventsFile)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = f.Close() }()
+	in := bufio.NewReaderSize(f, 64<<10)
+	var (
+		line   []byte // what was read of the next line
+		header = true
+		looked = time.Now()
+		over   = r.State != Running
+	)
+	for ctx.Err() == nil {
+		part, err := in.ReadSlice('\n')
+		switch line = append(line, part...); {
+		case len(line) > maxTranscript:
+			return fmt.Errorf("a line has more than %d bytes", maxTranscript)
+		case errors.Is(err, bufio.ErrBufferFull):
+			continue
+		case err == nil && header:
+			header = false
+		case err == nil:
+			parsed, err := parseLine(line)
+			if err != nil {
+				return err
+			}
+			if parsed.Pos > after && !yield(parsed) {
+				return nil
+			}
+		case !errors.Is(err, io.EOF):
+			return err
+		case over && len(line) > 0 && r.State == Ended:
+			return session.ErrTorn
+		case over || !wait:
+			return nil
+		default:
+			// The end is written after the log: what is found once it is there is all.
+			if time.Since(looked) >= endEvery {
+				looked = time.Now()
+				if over, err = r.refresh(); err != nil {
+					return err
+				}
+			}
+			select {
+			case <-ctx.Done():
+			case <-time.After(followEvery):
+			}
+			continue
+		}
+		line = line[:0]
+	}
+	return nil
+}
+
+// refresh brings State and End up to date, and reports whether the run is over.
+func (r *Run) refresh() (over bool, err error) {
+	locked, err := isLocked(r.Path)
+	if err != nil {
+		return false, err
+	}
+	again, err := openRun(r.files, r.Path, locked)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, errors.New("the run was removed")
+	}
+	if err != nil {
+		return false, err
+	}
+	r.State, r.End = again.State, again.End
+	return r.State != Running, nil
+}
+
+var errBadLine = errors.New("a line is not an entry of a log")
+
+// parseLine cuts the event out of {"pos":12,...,"event":{...}}. In a JSON text the key cannot be anything else: quotes in it are
+// escaped.
+func parseLine(line []byte) (Line, error) {
+	line = bytes.TrimRight(line, "\r\n")
+	number, ok := bytes.CutPrefix(line, []byte(`{"pos":`))
+	_, text, found := bytes.Cut(line, []byte(`"event":`))
+	if !ok || !found || !bytes.HasSuffix(text, []byte("}")) {
+		return Line{}, errBadLine
+	}
+	number = number[:bytes.IndexFunc(number, func(c rune) bool { return c < '0' || c > '9' })]
+	pos, err := strconv.ParseInt(string(number), 10, 64)
+	event := text[:len(text)-1]
+	if err != nil || !bytes.HasPrefix(event, []byte("{")) {
+		return Line{}, errBadLine
+	}
+	// The position is the envelope's own field, and the reader's way to come back.
+	return Line{pos, append(strconv.AppendInt([]byte(`{"position":"`), pos, 10), append([]byte(`",`), event[1:]...)...)}, nil
+}

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package server
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"mime"
+	"net/http"
+	"time"
+
+	"github.com/drover-agents/drover/advice"
+	"github.com/drover-agents/drover/internal/plainjson"
+)
+
+// A Problem is the body of each refusal and failure, as RFC 9457 has it.
+type Problem struct {
+	Type   string `json:"type"`
+	Title  string `json:"title"`
+	Status int    `json:"status"`
+	// Detail is what failed, on what and why.
+	Detail string `json:"detail"`
+	// Next is what to do about it.
+	Next string `json:"next,omitzero"`
+}
+
+func (p *Problem) Error() string { return p.Detail }
+
+// Advice implements [advice.Adviser].
+func (p *Problem) Advice() string { return p.Next }
+
+func problem(status int, detail, next string) *Problem {
+	return &Problem{Type: "about:blank", Title: http.StatusText(status), Status: status, Detail: detail, Next: next}
+}
+
+// problemOf is what a client is told of an error.
+func problemOf(err error) *Problem {
+	if p, ok := errors.AsType[*Problem](err); ok {
+		return p
+	}
+	if large, ok := errors.AsType[*http.MaxBytesError](err); ok {
+		return problem(http.StatusRequestEntityTooLarge, fmt.Sprintf("the body has more than %d bytes", large.Limit), "")
+	}
+	status := http.StatusInternalServerError
+	if errors.Is(err, fs.ErrNotExist) {
+		status = http.StatusNotFound
+	}
+	return problem(status, err.Error(), advice.Of(err))
+}
+
+// serving makes a handler of a function whose error becomes a problem document.
+func serving(f func(http.ResponseWriter, *http.Request) error) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		err := f(w, r)
+		if err == nil || r.Context().Err() != nil && errors.Is(err, context.Canceled) {
+			return
+		}
+		writeProblem(w, problemOf(err))
+	}
+}
+
+func writeProblem(w http.ResponseWriter, p *Problem) {
+	text, err := plainjson.Marshal(p)
+	if err != nil {
+		panic(err) // it has texts and a number
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(p.Status)
+	_, _ = w.Write(text) // nobody is left to be told
+}
+
+func writeJSON(w http.ResponseWriter, status int, v any) error {
+	text, err := plainjson.Marshal(v)
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_, _ = w.Write(append(text, '\n')) // nobody is left to be told
+	return nil
+}
+
+// maxBody is the largest body of a request in JSON, and bodyTime how long its client may take to send it.
+const (
+	maxBody  = 4 << 20
+	bodyTime = 30 * time.Second
+)
+
+// readWithin bounds the time to read a body. A timeout of the whole server would end streams too.
+func readWithin(w http.ResponseWriter, limit time.Duration) (stop func() error, err error) {
+	c := http.NewResponseController(w)
+	if err := c.SetReadDeadline(time.Now().Add(limit)); errors.Is(err, http.ErrNotSupported) {
+		return func() error { return nil }, nil
+	} else if err != nil {
+		return nil, err
+	}
+	return func() error { return c.SetReadDeadline(time.Time{}) }, nil
+}
+
+// readJSON reads a body of one JSON value that has no other fields than v. An empty body leaves v as it is.
+func readJSON(w http.ResponseWriter, r *http.Request, v any) error {
+	stop, err := readWithin(w, bodyTime)
+	if err != nil {
+		return err
+	}
+	text, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+	if err = errors.Join(err, stop()); err != nil {
+		return err
+	}
+	if len(bytes.TrimSpace(text)) == 0 {
+		return nil
+	}
+	if kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type")); kind != "application/json" {
+		return problem(http.StatusUnsupportedMediaType, "the body is not declared as JSON", "send the header Content-Type: application/json")
+	}
+	in := json.NewDecoder(bytes.NewReader(text))
+	in.DisallowUnknownFields()
+	if err := in.Decode(v); err != nil {
+		return problem(http.StatusBadRequest, "the body cannot be read: "+err.Error(), "send one JSON object; GET /v1/openapi.json describes it")
+	}
+	if _, err := in.Token(); !errors.Is(err, io.EOF) {
+		return problem(http.StatusBadRequest, "the body has more than one JSON value", "send one JSON object")
+	}
+	return nil
+}
+
+// A stream sends server-sent events. A client that does not read for slowClient loses its connection; it returns with the last id.
+type stream struct {
+	w       io.Writer
+	control *http.ResponseController
+}
+
+const slowClient = 30 * time.Second
+
+func newStream(w http.ResponseWriter) *stream {
+	h := w.Header()
+	h.Set("Content-Type", "text/event-stream")
+	h.Set("Cache-Control", "no-store")
+	h.Set("X-Accel-Buffering", "no")
+	w.WriteHeader(http.StatusOK)
+	return &stream{w, http.NewResponseController(w)}
+}
+
+// send writes an event. Its data has no line breaks.
+func (s *stream) send(name, id string, data []byte) error {
+	if err := s.control.SetWriteDeadline(time.Now().Add(slowClient)); err != nil && !errors.Is(err, http.ErrNotSupported) {
+		return err
+	}
+	if id != "" {
+		if _, err := fmt.Fprintf(s.w, "id: %s\n", id); err != nil {
+			return err
+		}
+	}
+	_, err := fmt.Fprintf(s.w, "event: %s\ndata: %s\n\n", name, data)
+	return err
+}
+
+func (s *stream) beat() error {
+	if _, err := io.WriteString(s.w, ": beat\n\n"); err != nil {
+		return err
+	}
+	return s.flush()
+}
+
+func (s *stream) flush() error { return s.control.Flush() }

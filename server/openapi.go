@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package server
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"reflect"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/drover-agents/drover/internal/plainjson"
+	"github.com/drover-agents/drover/schema"
+)
+
+// object is a JSON object of the document. Its names are sorted.
+type object = map[string]any
+
+// openAPI is the description of the API as an OpenAPI 3.1 document. It is made of the routes and their Go types.
+func openAPI() (json.RawMessage, error) {
+	paths, schemas := object{}, object{}
+	named := func(t reflect.Type) (object, error) {
+		name := t.Name()
+		name = strings.ToUpper(name[:1]) + name[1:]
+		if _, known := schemas[name]; !known {
+			s, err := schema.ForType(t)
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", name, err)
+			}
+			schemas[name] = s
+		}
+		return object{"$ref": "#/components/schemas/" + name}, nil
+	}
+	trouble, err := named(reflect.TypeFor[Problem]())
+	if err != nil {
+		return nil, err
+	}
+	refusal := func(status int) object {
+		return object{"description": http.StatusText(status), "content": object{"application/problem+json": object{"schema": trouble}}}
+	}
+	for _, r := range apiRoutes {
+		method, path, _ := strings.Cut(r.pattern, " ")
+		answer := object{"description": http.StatusText(r.status)}
+		switch {
+		case r.answer != nil:
+			s, err := named(r.answer)
+			if err != nil {
+				return nil, err
+			}
+			answer["content"] = object{"application/json": object{"schema": s}}
+		case r.media != "":
+			answer["content"] = object{r.media: object{"schema": object{"type": "string"}}}
+		}
+		responses := object{strconv.Itoa(r.status): answer}
+		statuses := append([]int{400, 403, 421, 500}, r.refuses...)
+		if r.needs != anyone {
+			statuses = append(statuses, 401)
+		}
+		if strings.Contains(path, "{") || path == "/v1/compare" {
+			statuses = append(statuses, 404)
+		}
+		for _, status := range statuses {
+			responses[strconv.Itoa(status)] = refusal(status)
+		}
+		operation := object{"operationId": operationID(method, path), "summary": r.about, "responses": responses}
+		if params := r.parameters(path); len(params) > 0 {
+			operation["parameters"] = params
+		}
+		switch {
+		case r.body != nil:
+			s, err := named(r.body)
+			if err != nil {
+				return nil, err
+			}
+			operation["requestBody"] = object{"content": object{"application/json": object{"schema": s}}}
+		case path == "/v1/bundles":
+			operation["requestBody"] = object{"required": true, "content": object{"application/zip": object{"schema": object{"type": "string"}}}}
+		}
+		if r.needs == anyone {
+			operation["security"] = []any{}
+		}
+		of, _ := paths[path].(object)
+		if of == nil {
+			of = object{}
+			paths[path] = of
+		}
+		of[strings.ToLower(method)] = operation
+	}
+	return plainjson.Marshal(object{
+		"openapi": "3.1.0",
+		"info": object{
+			"title": "Drover", "version": "1", "license": object{"name": "Apache-2.0", "identifier": "Apache-2.0"},
+			"description": "Runs of coding agents: list, follow, answer, stop, continue and start them.",
+		},
+		"servers":  []any{object{"url": "http://127.0.0.1:7070"}},
+		"paths":    paths,
+		"security": []any{object{"token": []any{}}, object{"cookie": []any{}, "secret": []any{}}},
+		"components": object{
+			"schemas": schemas,
+			"securitySchemes": object{
+				"token":  object{"type": "http", "scheme": "bearer", "description": "The owner's or a viewer's token, for programs."},
+				"cookie": object{"type": "apiKey", "in": "cookie", "name": "drover_7070", "description": "The page's, for which it traded a token. The name has the port."},
+				"secret": object{"type": "apiKey", "in": "header", "name": secretHeader, "description": "The page's second secret."},
+			},
+		},
+	})
+}
+
+var inPath = regexp.MustCompile(`\{(\w+)\}`)
+
+// parameters are those of the path and of the query.
+func (r *route) parameters(path string) (all []any) {
+	about := map[string]string{"run": "The id of a run, or the beginning of one.", "question": "The id of a question."}
+	for _, found := range inPath.FindAllStringSubmatch(path, -1) {
+		all = append(all, object{"name": found[1], "in": "path", "required": true, "description": about[found[1]], "schema": object{"type": "string"}})
+	}
+	for _, p := range r.query {
+		form := object{"type": p.kind}
+		if p.kind == "date-time" {
+			form = object{"type": "string", "format": p.kind}
+		}
+		all = append(all, object{"name": p.name, "in": "query", "required": path == "/v1/compare", "description": p.about, "schema": form})
+	}
+	return all
+}
+
+// operationID is "listRuns" for GET /v1/runs: a verb and the last words of the path.
+func operationID(method, path string) string {
+	words := slices.DeleteFunc(strings.Split(strings.TrimPrefix(path, "/v1/"), "/"), func(w string) bool { return strings.HasPrefix(w, "{") })
+	id := map[string]string{http.MethodGet: "get", http.MethodPost: "post"}[method]
+	if strings.HasSuffix(path, "}") {
+		id += "One"
+	}
+	for _, w := range words {
+		w, _, _ = strings.Cut(w, ".")
+		id += strings.ToUpper(w[:1]) + w[1:]
+	}
+	return id
+}
+
+func (s *Server) serveOpenAPI(w http.ResponseWriter, _ *http.Request) error {
+	text, err := openAPI()
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = w.Write(text) // nobody is left to be told
+	return nil
+}
