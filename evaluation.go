@@ -249,8 +249,8 @@ func (e *evaluation) start() {
 
 func (e *evaluation) identify() {
 	made := guard.NewRunContext(ident.NewUUID)
-	given := e.opts.RunContext
-	if e.run.RunID != "" || e.forks { // the name that was given is that of the first message
+	given := e.opts.RunContext // its name is that of the first message
+	if e.run.RunID != "" || e.forks {
 		given.RunID = ""
 	}
 	e.run = given

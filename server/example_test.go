@@ -48,6 +48,6 @@ func ExampleLive() {
 	if err != nil {
 		panic(err)
 	}
-	fmt.Println(resp.Text)
-	// Output: All is well.
+	fmt.Println(resp.Status)
+	// Output: success
 }

@@ -165,7 +165,7 @@ func (r liveRecord) End(end drover.RunEnd) error {
 	return err
 }
 
-// endRun takes the socket away. Who watches reads the rest of the run in its files.
+// endRun closes the socket. Who watches reads the rest of the run in its files.
 func (l *Live) endRun() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -173,9 +173,7 @@ func (l *Live) endRun() {
 		close(l.over)
 	}
 	if l.socket != nil {
-		if err := l.socket.close(); err != nil {
-			l.o.Logger.Error("server: the socket of a run could not be removed", "folder", l.dir, "error", err)
-		}
+		l.socket.close()
 		l.ended = append(l.ended, l.socket)
 	}
 	l.socket, l.over, l.dir, l.runID = nil, nil, "", ""
@@ -183,7 +181,8 @@ func (l *Live) endRun() {
 	clear(l.texts)
 }
 
-// Close refuses the messages that wait, and those that come from now on.
+// Close refuses the messages that wait, and those that come from now on. The conversation of the runs must be closed before it: until
+// Close, others wait to continue it.
 func (l *Live) Close() (err error) {
 	l.endRun()
 	l.mu.Lock()
@@ -196,7 +195,7 @@ func (l *Live) Close() (err error) {
 	l.ended = nil
 	l.mu.Unlock()
 	for _, s := range ended {
-		err = errors.Join(err, s.wait())
+		err = errors.Join(err, s.remove(), s.wait())
 	}
 	return err
 }

@@ -392,6 +392,9 @@ func (s *Server) serveMessage(w http.ResponseWriter, r *http.Request) error {
 	case s.o.Starter == nil:
 		err = errNoStarts
 	default:
+		if run.State == record.Ended {
+			awaitDone(r.Context(), run.Path)
+		}
 		next.Run, err = s.o.Starter.Continue(r.Context(), run, m.Text)
 		err = busy(w, err)
 	}

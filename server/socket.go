@@ -83,16 +83,40 @@ func openSocket(dir string, h http.Handler) (_ *socket, err error) {
 	return s, nil
 }
 
-// close takes the socket away. Requests under way come to their end: wait waits for that.
-func (s *socket) close() (err error) {
+// close takes no more requests. Those under way come to their end: wait waits for that.
+func (s *socket) close() {
+	s.ending.Go(func() { s.ended = s.server.Shutdown(context.Background()) })
+}
+
+// remove removes the files of the socket. While they are there, the program has not done with the run.
+func (s *socket) remove() (err error) {
 	for _, name := range []string{socketFile, keyFile} {
 		if gone := os.Remove(filepath.Join(s.dir, name)); !errors.Is(gone, fs.ErrNotExist) {
 			err = errors.Join(err, gone)
 		}
 	}
-	s.ending.Go(func() { s.ended = s.server.Shutdown(context.Background()) })
 	return err
 }
+
+// doneTime is how long a program may take to close what a run has used after its end.
+const doneTime = 10 * time.Second
+
+// awaitDone waits until the program of a run that has ended is done with it: it may hold the conversation until then.
+func awaitDone(ctx context.Context, dir string) {
+	ctx, stop := context.WithTimeout(ctx, doneTime)
+	defer stop()
+	for {
+		if _, err := os.Lstat(filepath.Join(dir, keyFile)); err != nil || ctx.Err() != nil {
+			return
+		}
+		select {
+		case <-time.After(followEvery):
+		case <-ctx.Done():
+		}
+	}
+}
+
+const followEvery = 20 * time.Millisecond
 
 // lastRequests is how long requests may take that are under way when everything else has ended.
 const lastRequests = 2 * time.Second

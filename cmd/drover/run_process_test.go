@@ -19,13 +19,15 @@ import (
 	"github.com/drover-agents/drover/claude/claudetest"
 )
 
-// asCommand is the variable that makes this test program the drover command.
+// asCommand is the variable that makes this test program the drover command. With the value "all" the programs that it starts are too.
 const asCommand = "DROVER_TEST_AS_COMMAND"
 
 // Here and not in TestMain, since nothing of a test may happen before.
 func init() {
-	if os.Getenv(asCommand) != "" {
-		_ = os.Unsetenv(asCommand)
+	if as := os.Getenv(asCommand); as != "" {
+		if as != "all" {
+			_ = os.Unsetenv(asCommand)
+		}
 		main()
 	}
 }

@@ -55,8 +55,9 @@ type serveOptions struct {
 // notServed are flags of drover run that mean nothing for a server, or that each request has.
 var notServed = []string{"file", "arg", "allow-root", "agent", "schema", "continue", "resume", "json", "quiet", "diff", "no-keep", "record", "replay", "watch", "served"}
 
-func newServeCommand() *cobra.Command {
-	o := &serveOptions{run: runOptions{agent: "claude-code"}}
+func newServeCommand() *cobra.Command { return new(serveOptions).command() }
+
+func (o *serveOptions) command() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "serve [flags] [AGENT...]",
 		Short: "Serve the API and the page of runs",
