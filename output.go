@@ -25,6 +25,9 @@ import (
 )
 
 // A Recorder keeps evaluations, each message of a conversation as a run of its own. Package record has one that keeps them in files.
+//
+// A Recorder may have the method Logger(*slog.Logger) *slog.Logger too. It returns what the evaluation has for its Options.Logger: a
+// recorder that knows secrets takes them out of the log.
 type Recorder interface {
 	// Begin is called before the agent starts. If it fails the evaluation goes on without a record: an answer is never withheld for
 	// one. [Summary.NotRecorded] has the error.

@@ -57,9 +57,14 @@ func NewRecorder(s *Store, o *RecorderOptions) *Recorder {
 	if o != nil {
 		r.opts = *o
 	}
-	r.opts.Logger = safelog.Logger(r.opts.Logger)
 	r.mask = newMasker(r.opts.Secrets)
+	r.opts.Logger = r.Logger(r.opts.Logger)
 	return r
+}
+
+// Logger returns a logger whose records reach l without secrets. An evaluation with this recorder has it for its own Logger.
+func (r *Recorder) Logger(l *slog.Logger) *slog.Logger {
+	return safelog.Logger(slog.New(r.mask.known.Handler(safelog.Logger(l).Handler())))
 }
 
 // Begin implements [drover.Recorder]. When it returns the run is on the disk, and listed.

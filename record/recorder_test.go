@@ -3,10 +3,12 @@
 package record_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -232,6 +234,8 @@ func TestRecorder_KeepsNoSecret(t *testing.T) {
 			if err := os.WriteFile(traffic, append(input, '\n'), 0o600); err != nil {
 				t.Fatal(err)
 			}
+			var log bytes.Buffer
+			logger := slog.New(slog.NewJSONHandler(&log, nil))
 			_, err = drover.Evaluate(t.Context(), agenttest.New(
 				func(r *agenttest.Run) {
 					r.Request.Transcript(agent.TranscriptLine{Raw: input, Source: agent.MainSource})
@@ -242,8 +246,8 @@ func TestRecorder_KeepsNoSecret(t *testing.T) {
 				agenttest.Emit(event.Text{Content: "I have " + value}, call, event.ToolResult{ID: "c1", Name: "Bash", Status: event.ToolError, Output: output, Failure: &event.ToolFailure{Message: value}}),
 				agenttest.Fail(fmt.Errorf("refused: %s", value)),
 			), ask(t, "Take "+value), &drover.Options{
-				Settings: agent.Settings{AppendSystemPrompt: value, Workspace: files},
-				Recorder: record.NewRecorder(store, &record.RecorderOptions{Secrets: []string{secret, values["lines"]}, Command: []string{"run", value}, Traffic: traffic}),
+				Logger: logger, Settings: agent.Settings{AppendSystemPrompt: value, Workspace: files},
+				Recorder: record.NewRecorder(store, &record.RecorderOptions{Secrets: []string{secret, values["lines"]}, Command: []string{"run", value}, Traffic: traffic, Logger: logger}),
 			})
 			if err == nil {
 				t.Fatal("the evaluation succeeded")
@@ -254,6 +258,9 @@ func TestRecorder_KeepsNoSecret(t *testing.T) {
 			}
 			if name == "password" {
 				hidden = []string{"correct-horse"}
+			}
+			if !strings.Contains(log.String(), "refused: ") || slices.ContainsFunc(hidden, func(h string) bool { return strings.Contains(log.String(), h) }) {
+				t.Errorf("the log has the secret, or not the error: %s", log.String())
 			}
 			kept := map[string]int64{}
 			err = filepath.WalkDir(store.Dir(), func(path string, e fs.DirEntry, err error) error {

@@ -65,6 +65,7 @@ type runOptions struct {
 type streams struct {
 	in        io.Reader
 	out, errs io.Writer
+	screen    io.Writer // standard error if it is a terminal, else nil
 }
 
 // A guardedWriter reports the first error of its output. From then on it writes nothing.
@@ -104,7 +105,7 @@ func newRunCommand() *cobra.Command {
 		Example: runExamples,
 		Args:    o.takeArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return runAgent(cmd.Context(), o, streams{cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr()})
+			return runAgent(cmd.Context(), o, streams{in: cmd.InOrStdin(), out: cmd.OutOrStdout(), errs: cmd.ErrOrStderr()})
 		},
 		DisableFlagsInUseLine: true,
 	}
@@ -154,7 +155,7 @@ func (o *runOptions) addFlags(cmd *cobra.Command) {
 	f.BoolVar(&o.quiet, "quiet", false, "print the answer, and nothing else")
 	f.BoolVar(&o.keep.off, "no-keep", false, "keep nothing of this run; others are kept, see drover runs")
 	f.BoolVar(&o.keep.traffic, "keep-traffic", false, "keep the requests and answers of the model too")
-	f.Var(&o.keep.secrets, "secret", "a variable whose value is replaced in what is kept of the run; repeatable")
+	f.Var(&o.keep.secrets, "secret", "a variable whose value is replaced in what is kept of the run, and on standard error; repeatable")
 	f.Var(textFlag{&o.record, "file"}, "record", "write the requests and answers of the model to a new file")
 	f.Var(textFlag{&o.replay, "file"}, "replay", "have such a file answer instead of a model; no key is needed")
 	f.Var(textFlag{&o.modelScript, "file"}, "model-script", "have the script in file answer instead of a model; no key is needed")
