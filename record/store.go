@@ -321,12 +321,16 @@ func (s *Store) Prune(keep Retention, now time.Time) (removed []string, err erro
 		if err != nil {
 			return nil, err
 		}
-		k := kept{run: run}
 		dir := filepath.Join(s.dir, filepath.FromSlash(run))
-		files, err := os.ReadDir(dir)
+		folder, err := os.Stat(dir)
 		if err != nil {
 			continue // another program removes it
 		}
+		files, err := os.ReadDir(dir)
+		if err != nil {
+			continue
+		}
+		k := kept{run: run, began: folder.ModTime()} // while another program makes it
 		for _, f := range files {
 			if info, err := f.Info(); err == nil {
 				k.size += info.Size()
