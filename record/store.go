@@ -200,7 +200,7 @@ func (s *Store) folders() iter.Seq2[string, error] {
 }
 
 // Folders lists all runs as [Store.Run] takes them. A run that the journal does not have, because its program was killed when it
-// began, is reported in it.
+// began, is reported in it, if the store can be written to.
 func (s *Store) Folders() ([]string, error) {
 	changes, _, _, err := s.Changes(0)
 	if err != nil {
@@ -219,9 +219,7 @@ func (s *Store) Folders() ([]string, error) {
 			continue
 		}
 		if !known[run] {
-			if err := s.report(ChangeBegin, run); err != nil {
-				return nil, err
-			}
+			_ = s.report(ChangeBegin, run) // a store that cannot be written to is listed all the same
 		}
 		found = append(found, run)
 	}

@@ -84,6 +84,10 @@ func runAgent(ctx context.Context, o runOptions, s streams) (err error) {
 	}
 	defer func() { leftover = errors.Join(leftover, model.close()) }()
 	kept, err := o.conversations(model)
+	if err != nil && o.resume == "" { // a new one begins without the folder too
+		report(s.errs, fmt.Errorf("the conversation is not stored, so it cannot be continued: %w", err))
+		kept, err = &conversations{}, nil
+	}
 	if err != nil {
 		return err
 	}
