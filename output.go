@@ -89,7 +89,7 @@ func (e *evaluation) beginRecord(ctx context.Context) {
 		return
 	}
 	e.recorded = recorded
-	e.record.also(recorded)
+	e.record.recordTo(recorded)
 }
 
 func (e *evaluation) notRecorded(ctx context.Context, err error) {
@@ -114,7 +114,7 @@ func (e *evaluation) endRecord(ctx context.Context, failure *EvaluationError) {
 		}
 		end.Diff = patch.Bytes()
 	}
-	e.record.also(nil)
+	e.record.recordTo(nil)
 	if err := errors.Join(problem, e.recorded.End(end)); err != nil {
 		e.notRecorded(ctx, err)
 	}

@@ -555,16 +555,16 @@ func TestStore_Changes(t *testing.T) {
 	if err := errors.Join(err, f.Close(), store.Remove(folder)); err != nil {
 		t.Fatal(err)
 	}
-	changes, end, again, err := store.Changes(0)
+	changes, end, replaced, err := store.Changes(0)
 	want := []record.Change{{Run: folder, What: "begin"}, {Run: folder, What: "end"}, {Run: folder, What: "remove"}}
-	if err != nil || again || !slices.Equal(changes, want) {
-		t.Errorf("got %v, %v, %v, want %v", changes, again, err, want)
+	if err != nil || replaced || !slices.Equal(changes, want) {
+		t.Errorf("got %v, %v, %v, want %v", changes, replaced, err, want)
 	}
 	if more, at, _, err := store.Changes(end); err != nil || len(more) != 0 || at != end {
 		t.Errorf("behind the end are %v, %v", more, err)
 	}
-	if _, _, again, err := store.Changes(end + 1); err != nil || !again {
-		t.Errorf("a shorter journal is not another one: %v, %v", again, err)
+	if _, _, replaced, err := store.Changes(end + 1); err != nil || !replaced {
+		t.Errorf("a shorter journal is not another one: %v, %v", replaced, err)
 	}
 }
 

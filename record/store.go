@@ -24,7 +24,7 @@ import (
 // A Store is a folder of kept runs. It may be used by many processes at a time. Nobody but its owner may read it.
 //
 // A run is in <folder>/<day>/<id>. The journal beside the days has a line for each run that begins, ends or is removed, so that
-// a reader that comes again need not look at all runs.
+// a reader that knows an earlier state reads what has changed since.
 type Store struct{ dir string }
 
 // journalFile is the file in which changes are reported.
@@ -78,8 +78,8 @@ func (s *Store) report(what, run string) error {
 }
 
 // Changes returns the lines of the journal behind an offset, and the offset behind them. A journal that is shorter than the
-// offset is another one: all of it is read, and again is true.
-func (s *Store) Changes(after int64) (changes []Change, end int64, again bool, err error) {
+// offset has been replaced: replaced is true, and the lines are all that it has.
+func (s *Store) Changes(after int64) (changes []Change, end int64, replaced bool, err error) {
 	f, err := os.Open(filepath.Join(s.dir, journalFile))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, 0, after > 0, nil
@@ -93,7 +93,7 @@ func (s *Store) Changes(after int64) (changes []Change, end int64, again bool, e
 		return nil, 0, false, err
 	}
 	if info.Size() < after {
-		after, again = 0, true
+		after, replaced = 0, true
 	}
 	text := make([]byte, info.Size()-after)
 	n, err := f.ReadAt(text, after)
@@ -107,7 +107,7 @@ func (s *Store) Changes(after int64) (changes []Change, end int64, again bool, e
 			changes = append(changes, Change{run, what})
 		}
 	}
-	return changes, after + int64(len(text)), again, nil
+	return changes, after + int64(len(text)), replaced, nil
 }
 
 // validRun reports whether a text is <day>/<id>.
