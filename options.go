@@ -148,6 +148,11 @@ func (o *Options) filled() Options {
 	own.MaxExpansions = cmp.Or(own.MaxExpansions, defaultExpansions)
 	own.Input = cmp.Or(own.Input, defaultInput)
 	own.LogPrefix = cmp.Or(own.LogPrefix, "drover")
+	if r, ok := own.Recorder.(interface {
+		Logger(l *slog.Logger) *slog.Logger
+	}); ok {
+		own.Logger = r.Logger(own.Logger)
+	}
 	own.Logger = safelog.Logger(own.Logger)
 	if own.Session == nil {
 		own.Session = session.New(&session.Options{Logger: own.Logger})

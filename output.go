@@ -25,6 +25,9 @@ import (
 )
 
 // A Recorder keeps evaluations, each message of a conversation as a run of its own. Package record has one that keeps them in files.
+//
+// A Recorder may have the method Logger(*slog.Logger) *slog.Logger too. It returns what the evaluation has for its Options.Logger: a
+// recorder that knows secrets takes them out of the log.
 type Recorder interface {
 	// Begin is called before the agent starts. If it fails the evaluation goes on without a record: an answer is never withheld for
 	// one. [Summary.NotRecorded] has the error.
@@ -86,7 +89,7 @@ func (e *evaluation) beginRecord(ctx context.Context) {
 		return
 	}
 	e.recorded = recorded
-	e.record.also(recorded)
+	e.record.recordTo(recorded)
 }
 
 func (e *evaluation) notRecorded(ctx context.Context, err error) {
@@ -111,7 +114,7 @@ func (e *evaluation) endRecord(ctx context.Context, failure *EvaluationError) {
 		}
 		end.Diff = patch.Bytes()
 	}
-	e.record.also(nil)
+	e.record.recordTo(nil)
 	if err := errors.Join(problem, e.recorded.End(end)); err != nil {
 		e.notRecorded(ctx, err)
 	}

@@ -145,8 +145,8 @@ func (t *Transcript) begin(runID string) {
 	t.runID = runID
 }
 
-// also gives the entries from here on to a record too, nil to none.
-func (t *Transcript) also(record RunRecord) {
+// recordTo sets the record that receives each entry from here on. Nil means none.
+func (t *Transcript) recordTo(record RunRecord) {
 	if t == nil {
 		return
 	}

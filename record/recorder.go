@@ -58,9 +58,14 @@ func NewRecorder(s *Store, o *RecorderOptions) *Recorder {
 	if o != nil {
 		r.opts = *o
 	}
-	r.opts.Logger = safelog.Logger(r.opts.Logger)
 	r.mask = newMasker(r.opts.Secrets)
+	r.opts.Logger = r.Logger(r.opts.Logger)
 	return r
+}
+
+// Logger returns a logger whose records reach l without secrets. An evaluation with this recorder has it for its own Logger.
+func (r *Recorder) Logger(l *slog.Logger) *slog.Logger {
+	return safelog.Logger(slog.New(r.mask.known.Handler(safelog.Logger(l).Handler())))
 }
 
 // Begin implements [drover.Recorder]. When it returns the run is on the disk, and listed.
@@ -74,19 +79,33 @@ func (r *Recorder) Begin(_ context.Context, start drover.RunStart) (drover.RunRe
 }
 
 func (r *Recorder) begin(start drover.RunStart) (_ *keptRun, err error) {
-	if !validID(start.RunID) {
-		return nil, fmt.Errorf("the id %q cannot name a folder", start.RunID)
+	k, err := r.open(start.RunID, start.Began, start.Session.ID(), start.Session.Tags())
+	if err != nil {
+		return nil, err
 	}
-	k := &keptRun{
-		Recorder: r, start: start, folder: start.Began.UTC().Format(dayForm) + "/" + start.RunID, done: make(chan struct{}), seen: start.After,
+	k.start, k.seen, k.done = start, start.After, make(chan struct{})
+	if err := errors.Join(k.write(infoFile, k.info()), r.store.report(ChangeBegin, k.folder)); err != nil {
+		return nil, errors.Join(err, k.discard())
 	}
+	ctx, stop := context.WithCancel(context.Background())
+	k.stop = stop
+	go k.follow(ctx)
+	return k, nil
+}
+
+// open makes the folder of a run in the store, with its lock, an empty log and an empty transcript. On an error nothing is left.
+func (r *Recorder) open(id string, began time.Time, sessionID string, tags map[string]string) (_ *keptRun, err error) {
+	if !validID(id) {
+		return nil, fmt.Errorf("the id %q cannot name a folder", id)
+	}
+	k := &keptRun{Recorder: r, folder: began.UTC().Format(dayForm) + "/" + id}
 	k.dir = filepath.Join(r.store.dir, filepath.FromSlash(k.folder))
 	if err := r.store.makeFolder(k.dir); err != nil {
 		return nil, err
 	}
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, k.close(), os.RemoveAll(k.dir))
+			err = errors.Join(err, k.discard())
 		}
 	}()
 	if k.lock, err = os.OpenFile(filepath.Join(k.dir, lockFile), os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600); err != nil {
@@ -98,26 +117,16 @@ func (r *Recorder) begin(start drover.RunStart) (_ *keptRun, err error) {
 	if k.log, err = session.OpenFile(filepath.Join(k.dir, eventsFile), &session.FileOptions{Sync: session.SyncInterval, Logger: r.opts.Logger}); err != nil {
 		return nil, err
 	}
-	head := session.Head{Version: session.EncodingVersion, ID: start.Session.ID(), Created: start.Began, Tags: start.Session.Tags()}
-	for name, value := range head.Tags {
-		head.Tags[name] = r.mask.known.String(value)
+	for name, value := range tags {
+		tags[name] = r.mask.known.String(value)
 	}
-	if err := k.log.Init(head); err != nil {
+	if err := k.log.Init(session.Head{Version: session.EncodingVersion, ID: sessionID, Created: began, Tags: tags}); err != nil {
 		return nil, err
 	}
 	if k.transcript, err = os.OpenFile(filepath.Join(k.dir, transcriptFile), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600); err != nil {
 		return nil, err
 	}
 	k.lines = bufio.NewWriter(k.transcript)
-	if err := k.write(infoFile, k.info()); err != nil {
-		return nil, err
-	}
-	if err := r.store.report(ChangeBegin, k.folder); err != nil {
-		return nil, err
-	}
-	ctx, stop := context.WithCancel(context.Background())
-	k.stop = stop
-	go k.follow(ctx)
 	return k, nil
 }
 
@@ -341,6 +350,9 @@ func (k *keptRun) close() (err error) {
 	}
 	return err
 }
+
+// discard removes a run that could not be made.
+func (k *keptRun) discard() error { return errors.Join(k.close(), os.RemoveAll(k.dir)) }
 
 // pruneEvery is how often the limits of the store are applied.
 const pruneEvery = 10 * time.Minute

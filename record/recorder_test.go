@@ -3,10 +3,12 @@
 package record_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -232,6 +234,8 @@ func TestRecorder_KeepsNoSecret(t *testing.T) {
 			if err := os.WriteFile(traffic, append(input, '\n'), 0o600); err != nil {
 				t.Fatal(err)
 			}
+			var log bytes.Buffer
+			logger := slog.New(slog.NewJSONHandler(&log, nil))
 			_, err = drover.Evaluate(t.Context(), agenttest.New(
 				func(r *agenttest.Run) {
 					r.Request.Transcript(agent.TranscriptLine{Raw: input, Source: agent.MainSource})
@@ -242,8 +246,8 @@ func TestRecorder_KeepsNoSecret(t *testing.T) {
 				agenttest.Emit(event.Text{Content: "I have " + value}, call, event.ToolResult{ID: "c1", Name: "Bash", Status: event.ToolError, Output: output, Failure: &event.ToolFailure{Message: value}}),
 				agenttest.Fail(fmt.Errorf("refused: %s", value)),
 			), ask(t, "Take "+value), &drover.Options{
-				Settings: agent.Settings{AppendSystemPrompt: value, Workspace: files},
-				Recorder: record.NewRecorder(store, &record.RecorderOptions{Secrets: []string{secret, values["lines"]}, Command: []string{"run", value}, Traffic: traffic}),
+				Logger: logger, Settings: agent.Settings{AppendSystemPrompt: value, Workspace: files},
+				Recorder: record.NewRecorder(store, &record.RecorderOptions{Secrets: []string{secret, values["lines"]}, Command: []string{"run", value}, Traffic: traffic, Logger: logger}),
 			})
 			if err == nil {
 				t.Fatal("the evaluation succeeded")
@@ -254,6 +258,9 @@ func TestRecorder_KeepsNoSecret(t *testing.T) {
 			}
 			if name == "password" {
 				hidden = []string{"correct-horse"}
+			}
+			if !strings.Contains(log.String(), "refused: ") || slices.ContainsFunc(hidden, func(h string) bool { return strings.Contains(log.String(), h) }) {
+				t.Errorf("the log has the secret, or not the error: %s", log.String())
 			}
 			kept := map[string]int64{}
 			err = filepath.WalkDir(store.Dir(), func(path string, e fs.DirEntry, err error) error {
@@ -399,36 +406,120 @@ func TestRecorder_TrafficIsKeptOrMissed(t *testing.T) {
 	}
 }
 
+// fakeRun has a folder of a run in the store, with files of so many bytes. Prune reads no more of it.
+func fakeRun(t *testing.T, store *record.Store, id string, began time.Time, size int64) {
+	t.Helper()
+	dir := filepath.Join(store.Dir(), "2026-01-02", id)
+	info := filepath.Join(dir, "run.json")
+	if err := errors.Join(os.MkdirAll(dir, 0o700), os.WriteFile(info, nil, 0o600), os.Truncate(info, size), os.Chtimes(info, began, began)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Each limit leaves the latest runs that it allows, exactly, and the strictest one counts.
 func TestStore_PruneLeavesWhatTheLimitsAllow(t *testing.T) {
 	now := time.Now()
+	const gib = 1 << 30
 	for name, c := range map[string]struct {
 		keep record.Retention
-		want int
+		want string // of a, b, c, d and e, which began 0 to 4 hours ago and have 10 bytes each
 	}{
-		"all":  {record.Retention{}, 5},
-		"runs": {record.Retention{MaxRuns: 2}, 2},
-		"age":  {record.Retention{MaxAge: 150 * time.Minute}, 3},
-		"size": {record.Retention{MaxBytes: 1}, 0},
-		"none": {record.Retention{MaxRuns: -1, MaxAge: -1, MaxBytes: -1}, 5},
+		"all":                            {record.Retention{}, "abcde"},
+		"as many runs":                   {record.Retention{MaxRuns: 5}, "abcde"},
+		"one run less":                   {record.Retention{MaxRuns: 4}, "abcd"},
+		"one run":                        {record.Retention{MaxRuns: 1}, "a"},
+		"as old":                         {record.Retention{MaxAge: 2 * time.Hour}, "abc"},
+		"a little older":                 {record.Retention{MaxAge: 2*time.Hour - 1}, "ab"},
+		"as large":                       {record.Retention{MaxBytes: 30}, "abc"},
+		"a byte larger":                  {record.Retention{MaxBytes: 29}, "ab"},
+		"no room":                        {record.Retention{MaxBytes: 1}, ""},
+		"no limits":                      {record.Retention{MaxRuns: -1, MaxAge: -1, MaxBytes: -1}, "abcde"},
+		"the number is the strictest":    {record.Retention{MaxRuns: 2, MaxAge: 3 * time.Hour, MaxBytes: 40}, "ab"},
+		"the age is the strictest":       {record.Retention{MaxRuns: 4, MaxAge: time.Hour, MaxBytes: 40}, "ab"},
+		"the size is the strictest":      {record.Retention{MaxRuns: 4, MaxAge: 3 * time.Hour, MaxBytes: 20}, "ab"},
+		"only the other limits are none": {record.Retention{MaxRuns: 3, MaxAge: -1, MaxBytes: -1}, "abc"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			store := openStore(t)
-			for i := range 5 {
-				run := keep(t, store, nil, agenttest.Done(""))
-				at := now.Add(-time.Duration(i) * time.Hour)
-				if err := os.Chtimes(filepath.Join(run.Path, "run.json"), at, at); err != nil {
-					t.Fatal(err)
-				}
+			for i, id := range []string{"a", "b", "c", "d", "e"} {
+				fakeRun(t, store, id, now.Add(-time.Duration(i)*time.Hour), 10)
 			}
-			removed, err := store.Prune(c.keep, now)
-			if err != nil {
-				t.Fatal(err)
-			}
-			left, err := store.Folders()
-			if err != nil || len(left) != c.want || len(removed) != 5-c.want {
-				t.Errorf("%d runs are left, %d removed, %v; want %d", len(left), len(removed), err, c.want)
-			}
+			checkPruned(t, store, c.keep, now, c.want)
 		})
+	}
+	for name, c := range map[string]struct {
+		began time.Time
+		size  int64
+		want  string
+	}{
+		"as old as the default":   {now.Add(-90 * 24 * time.Hour), 1, "ab"},
+		"older than the default":  {now.Add(-90*24*time.Hour - 1), 1, "a"},
+		"as large as the default": {now.Add(-time.Hour), 4*gib - 10, "ab"},
+		"larger than the default": {now.Add(-time.Hour), 4*gib - 9, "a"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			store := openStore(t)
+			fakeRun(t, store, "a", now, 10)
+			fakeRun(t, store, "b", c.began, c.size)
+			checkPruned(t, store, record.Retention{}, now, c.want)
+		})
+	}
+	t.Run("more than the default", func(t *testing.T) {
+		store := openStore(t)
+		for i := range 2001 {
+			fakeRun(t, store, fmt.Sprint(i), now.Add(-time.Duration(i)*time.Second), 1)
+		}
+		if removed, err := store.Prune(record.Retention{}, now); err != nil || !slices.Equal(removed, []string{"2026-01-02/2000"}) {
+			t.Errorf("removed are %v, %v", removed, err)
+		}
+	})
+}
+
+// checkPruned fails unless these runs are left, and the others were reported and are gone from the journal.
+func checkPruned(t *testing.T, store *record.Store, keep record.Retention, now time.Time, want string) {
+	t.Helper()
+	before, err := store.Folders()
+	if err != nil {
+		t.Fatal(err)
+	}
+	removed, err := store.Prune(keep, now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	left, err := store.Folders()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.ReplaceAll(strings.Join(left, ""), "2026-01-02/", ""); got != want || len(removed) != len(before)-len(left) {
+		t.Errorf("left is %q, want %q; removed were %v", got, want, removed)
+	}
+	changes, _, _, err := store.Changes(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, run := range removed {
+		if !slices.Contains(changes, record.Change{Run: run, What: record.ChangeRemove}) {
+			t.Errorf("the journal does not have that %s was removed", run)
+		}
+	}
+}
+
+// The folder of a run that another program is making is not removed. One that a killed program has left is.
+func TestStore_PruneLeavesARunThatIsBeingMade(t *testing.T) {
+	store, now := openStore(t), time.Now()
+	fakeRun(t, store, "a", now.Add(-time.Hour), 10)
+	made := filepath.Join(store.Dir(), "2026-01-02", "made")
+	if err := os.Mkdir(made, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if removed, err := store.Prune(record.Retention{MaxRuns: 1}, now); err != nil || !slices.Equal(removed, []string{"2026-01-02/a"}) {
+		t.Errorf("removed are %v, %v", removed, err)
+	}
+	if err := os.Chtimes(made, now.Add(-100*24*time.Hour), now.Add(-100*24*time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+	if removed, err := store.Prune(record.Retention{}, now); err != nil || !slices.Equal(removed, []string{"2026-01-02/made"}) {
+		t.Errorf("removed are %v, %v", removed, err)
 	}
 }
 
@@ -464,16 +555,16 @@ func TestStore_Changes(t *testing.T) {
 	if err := errors.Join(err, f.Close(), store.Remove(folder)); err != nil {
 		t.Fatal(err)
 	}
-	changes, end, again, err := store.Changes(0)
+	changes, end, replaced, err := store.Changes(0)
 	want := []record.Change{{Run: folder, What: "begin"}, {Run: folder, What: "end"}, {Run: folder, What: "remove"}}
-	if err != nil || again || !slices.Equal(changes, want) {
-		t.Errorf("got %v, %v, %v, want %v", changes, again, err, want)
+	if err != nil || replaced || !slices.Equal(changes, want) {
+		t.Errorf("got %v, %v, %v, want %v", changes, replaced, err, want)
 	}
 	if more, at, _, err := store.Changes(end); err != nil || len(more) != 0 || at != end {
 		t.Errorf("behind the end are %v, %v", more, err)
 	}
-	if _, _, again, err := store.Changes(end + 1); err != nil || !again {
-		t.Errorf("a shorter journal is not another one: %v, %v", again, err)
+	if _, _, replaced, err := store.Changes(end + 1); err != nil || !replaced {
+		t.Errorf("a shorter journal is not another one: %v, %v", replaced, err)
 	}
 }
 

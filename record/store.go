@@ -24,7 +24,7 @@ import (
 // A Store is a folder of kept runs. It may be used by many processes at a time. Nobody but its owner may read it.
 //
 // A run is in <folder>/<day>/<id>. The journal beside the days has a line for each run that begins, ends or is removed, so that
-// a reader that comes again need not look at all runs.
+// a reader that knows an earlier state reads what has changed since.
 type Store struct{ dir string }
 
 // journalFile is the file in which changes are reported.
@@ -78,8 +78,8 @@ func (s *Store) report(what, run string) error {
 }
 
 // Changes returns the lines of the journal behind an offset, and the offset behind them. A journal that is shorter than the
-// offset is another one: all of it is read, and again is true.
-func (s *Store) Changes(after int64) (changes []Change, end int64, again bool, err error) {
+// offset has been replaced: replaced is true, and the lines are all that it has.
+func (s *Store) Changes(after int64) (changes []Change, end int64, replaced bool, err error) {
 	f, err := os.Open(filepath.Join(s.dir, journalFile))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, 0, after > 0, nil
@@ -93,7 +93,7 @@ func (s *Store) Changes(after int64) (changes []Change, end int64, again bool, e
 		return nil, 0, false, err
 	}
 	if info.Size() < after {
-		after, again = 0, true
+		after, replaced = 0, true
 	}
 	text := make([]byte, info.Size()-after)
 	n, err := f.ReadAt(text, after)
@@ -107,7 +107,7 @@ func (s *Store) Changes(after int64) (changes []Change, end int64, again bool, e
 			changes = append(changes, Change{run, what})
 		}
 	}
-	return changes, after + int64(len(text)), again, nil
+	return changes, after + int64(len(text)), replaced, nil
 }
 
 // validRun reports whether a text is <day>/<id>.
@@ -200,7 +200,7 @@ func (s *Store) folders() iter.Seq2[string, error] {
 }
 
 // Folders lists all runs as [Store.Run] takes them. A run that the journal does not have, because its program was killed when it
-// began, is reported in it.
+// began, is reported in it, if the store can be written to.
 func (s *Store) Folders() ([]string, error) {
 	changes, _, _, err := s.Changes(0)
 	if err != nil {
@@ -219,9 +219,7 @@ func (s *Store) Folders() ([]string, error) {
 			continue
 		}
 		if !known[run] {
-			if err := s.report(ChangeBegin, run); err != nil {
-				return nil, err
-			}
+			_ = s.report(ChangeBegin, run) // a store that cannot be written to is listed all the same
 		}
 		found = append(found, run)
 	}
@@ -321,12 +319,16 @@ func (s *Store) Prune(keep Retention, now time.Time) (removed []string, err erro
 		if err != nil {
 			return nil, err
 		}
-		k := kept{run: run}
 		dir := filepath.Join(s.dir, filepath.FromSlash(run))
-		files, err := os.ReadDir(dir)
+		folder, err := os.Stat(dir)
 		if err != nil {
 			continue // another program removes it
 		}
+		files, err := os.ReadDir(dir)
+		if err != nil {
+			continue
+		}
+		k := kept{run: run, began: folder.ModTime()} // while another program makes it
 		for _, f := range files {
 			if info, err := f.Info(); err == nil {
 				k.size += info.Size()

@@ -67,6 +67,7 @@ type runOptions struct {
 type streams struct {
 	in        io.Reader
 	out, errs io.Writer
+	screen    io.Writer // standard error if it is a terminal, else nil
 }
 
 // A guardedWriter reports the first error of its output. From then on it writes nothing.
@@ -106,7 +107,7 @@ func newRunCommand() *cobra.Command {
 		Example: runExamples,
 		Args:    o.takeArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return runAgent(cmd.Context(), o, streams{cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr()})
+			return runAgent(cmd.Context(), o, streams{in: cmd.InOrStdin(), out: cmd.OutOrStdout(), errs: cmd.ErrOrStderr()})
 		},
 		DisableFlagsInUseLine: true,
 	}
@@ -155,7 +156,7 @@ func (o *runOptions) addFlags(f *pflag.FlagSet) {
 	f.BoolVar(&o.quiet, "quiet", false, "print the answer, and nothing else")
 	f.BoolVar(&o.keep.off, "no-keep", false, "keep nothing of this run; others are kept, see drover runs")
 	f.BoolVar(&o.keep.traffic, "keep-traffic", false, "keep the requests and answers of the model too")
-	f.Var(&o.keep.secrets, "secret", "a variable whose value is replaced in what is kept of the run; repeatable")
+	f.Var(&o.keep.secrets, "secret", "a variable whose value is replaced in what is kept of the run, and on standard error; repeatable")
 	f.BoolVar(&o.live.watch, "watch", false, "serve the page of this run on loopback, and print its address")
 	f.Var(textFlag{&o.live.served, "id"}, "served", "the id of a run that drover serve starts")
 	_ = f.MarkHidden("served") // it is defined

@@ -36,8 +36,17 @@ import (
 // runAgent has an agent work on the prompt and shows what happens. The error knows its exit code.
 func runAgent(ctx context.Context, o runOptions, s streams) (err error) {
 	if err := promptly(ctx, func() error { return cmp.Or(o.checkFile(), o.loadFile(), o.loadProject(), o.check()) }); err != nil {
-		return err
+		return withoutSecrets(err, o.secrets())
 	}
+	if terminal.Is(s.errs) {
+		s.screen = s.errs
+	}
+	errs := newSafeErrors(s.errs, o.secrets())
+	s.errs = errs
+	defer func() {
+		_ = errs.close() // standard error is the only place to report it
+		err = withoutSecrets(err, o.secrets())
+	}()
 	if limit := time.Duration(o.timeout); limit > 0 {
 		var stop context.CancelFunc
 		ctx, stop = context.WithTimeoutCause(ctx, limit, errTimeIsUp)
@@ -78,6 +87,10 @@ func runAgent(ctx context.Context, o runOptions, s streams) (err error) {
 	}
 	defer func() { leftover = errors.Join(leftover, model.close()) }()
 	kept, err := o.conversations(model)
+	if err != nil && o.resume == "" { // a new one begins without the folder too
+		report(s.errs, fmt.Errorf("the conversation is not stored, so it cannot be continued: %w", err))
+		kept, err = &conversations{}, nil
+	}
 	if err != nil {
 		return err
 	}
@@ -429,7 +442,9 @@ func (j *job) policies() []gate.Policy {
 func (j *job) display(lost func(error)) (terminal.View, gate.Approver) {
 	to := j.streams.out
 	if j.options.files.diff {
-		to = j.streams.errs
+		if to = j.streams.errs; j.streams.screen != nil {
+			to = j.streams.screen
+		}
 	}
 	out := &guardedWriter{to: to, failed: lost}
 	if j.options.json {

@@ -64,7 +64,7 @@ func TestCleanup_FailureEndsWithOneAfterTheAnswer(t *testing.T) {
 			o.quiet, o.agent, o.state = true, "scripted", t.TempDir()
 			o.agents = func(*claude.Options, *isolation.Isolation) (*agent.Registry, error) { return agent.NewRegistry(a) }
 			var stdout, stderr strings.Builder
-			err := runAgent(t.Context(), o, streams{nil, &stdout, &stderr})
+			err := runAgent(t.Context(), o, streams{out: &stdout, errs: &stderr})
 			if code := exitCode(t.Context(), err, &stderr); code != x.code || stdout.String() != x.stdout {
 				t.Errorf("exit code %d, stdout %q; want %d, %q", code, stdout.String(), x.code, x.stdout)
 			}

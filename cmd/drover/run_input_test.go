@@ -29,7 +29,7 @@ func (a *scriptedAgent) tryWith(t *testing.T, in io.Reader, o runOptions) tried 
 		a.base, a.in = base, in
 		return agent.NewRegistry(a)
 	}
-	err := runAgent(t.Context(), o, streams{in, &stdout, &stderr})
+	err := runAgent(t.Context(), o, streams{in: in, out: &stdout, errs: &stderr})
 	return tried{exitCode(t.Context(), err, &stderr), stdout.String(), stderr.String()}
 }
 

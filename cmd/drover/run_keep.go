@@ -12,10 +12,12 @@ import (
 	"runtime/debug"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/internal/leftover"
+	"github.com/drover-agents/drover/internal/safetext"
 	"github.com/drover-agents/drover/record"
 )
 
@@ -67,6 +69,71 @@ func secretValues(more []string) []string {
 	return values
 }
 
+// secrets are the values that must neither be kept of a run nor be on its standard error: those of secretValues, and what an agent
+// file gives to its servers. A value of a few characters in a file is a setting.
+func (o *runOptions) secrets() []string {
+	values := secretValues(o.keep.secrets)
+	if f := o.file.agent; f != nil {
+		for _, s := range f.Servers {
+			for _, given := range []map[string]string{s.Env, s.Headers} {
+				for _, v := range given {
+					if len(v) >= minFileSecret {
+						values = append(values, v)
+					}
+				}
+			}
+		}
+	}
+	return values
+}
+
+const minFileSecret = 6
+
+// withoutSecrets is an error with its advice and its exit code, without the values of secrets.
+func withoutSecrets(err error, secrets []string) error {
+	known, found := safetext.NewRedactor(secrets...), false
+	code, coded := errors.AsType[ending](err)
+	var clean []error
+	for text, next := range advice.All(err) {
+		each := errors.New(known.String(text))
+		found = found || each.Error() != text || known.String(next) != next
+		if next != "" {
+			each = advice.Wrap(each, "%s", known.String(next))
+		}
+		if coded {
+			each = ending{code.code, each}
+		}
+		clean = append(clean, each)
+	}
+	if !found {
+		return err
+	}
+	return errors.Join(clean...)
+}
+
+// safeErrors is standard error without the values of secrets. It passes on whole lines, those of several goroutines one after the
+// other.
+type safeErrors struct {
+	mu sync.Mutex
+	w  *safetext.Writer
+}
+
+func newSafeErrors(to io.Writer, secrets []string) *safeErrors {
+	return &safeErrors{w: safetext.NewRedactor(secrets...).NewWriter(to)}
+}
+
+func (e *safeErrors) Write(p []byte) (int, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.w.Write(p)
+}
+
+func (e *safeErrors) close() error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.w.Close()
+}
+
 // runsFolder is the folder of kept runs, below a state folder that may be given.
 func runsFolder(state string) (string, error) {
 	if state == "" {
@@ -103,19 +170,11 @@ func (o *runOptions) recorder(folder, traffic string, errs io.Writer) (*record.R
 		return nil, nil, nil
 	}
 	opts := &record.RecorderOptions{
-		Secrets: secretValues(o.keep.secrets), Folder: folder, Traffic: traffic, Command: os.Args, Keep: keep,
+		Secrets: o.secrets(), Folder: folder, Traffic: traffic, Command: os.Args, Keep: keep,
 		Versions: map[string]string{"drover": builtVersion()},
 	}
 	if f := o.file.agent; f != nil {
 		opts.Name = f.Name
-		for _, s := range f.Servers {
-			for _, v := range s.Env {
-				opts.Secrets = append(opts.Secrets, v)
-			}
-			for _, v := range s.Headers {
-				opts.Secrets = append(opts.Secrets, v)
-			}
-		}
 	}
 	return record.NewRecorder(store, opts), store, nil
 }

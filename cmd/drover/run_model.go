@@ -52,12 +52,12 @@ func (o *runOptions) openModel(ctx context.Context, in *isolation.Isolation, dir
 	case o.modelScript != "":
 		err = m.script(ctx, in, o.modelScript)
 	case o.replay != "":
-		err = m.replay(ctx, in, o.replay, dir)
+		err = m.replay(ctx, in, o.replay, dir, o.secrets())
 	}
 	switch {
 	case err != nil:
 	case o.record != "":
-		err = m.record(ctx, in, o.record, dir, o.keep.secrets)
+		err = m.record(ctx, in, o.record, dir, o.secrets())
 		m.traffic = o.record
 	case o.keep.traffic:
 		_, err = trafficFolders.Sweep("") // of programs that were killed
@@ -68,7 +68,7 @@ func (o *runOptions) openModel(ctx context.Context, in *isolation.Isolation, dir
 		if err == nil {
 			m.traffic = filepath.Join(folder.Path(), "traffic.jsonl")
 			m.closers = append(m.closers, folder.Remove)
-			err = m.record(ctx, in, m.traffic, dir, o.keep.secrets)
+			err = m.record(ctx, in, m.traffic, dir, o.secrets())
 		}
 	}
 	if !o.keep.traffic {
@@ -126,7 +126,7 @@ func (m *modelSource) record(ctx context.Context, in *isolation.Isolation, path,
 	if err != nil {
 		return err
 	}
-	opts := gateway.RecordOptions{Folders: folders(dir), Secrets: secretValues(secrets)}
+	opts := gateway.RecordOptions{Folders: folders(dir), Secrets: secrets}
 	recorder, err := gateway.Record(upstream, path, opts)
 	if err != nil {
 		return usageError("--record: %w", err)
@@ -136,10 +136,10 @@ func (m *modelSource) record(ctx context.Context, in *isolation.Isolation, path,
 	return nil
 }
 
-func (m *modelSource) replay(ctx context.Context, in *isolation.Isolation, path, dir string) error {
+func (m *modelSource) replay(ctx context.Context, in *isolation.Isolation, path, dir string, secrets []string) error {
 	var player *gateway.Player
 	err := promptly(ctx, func() (err error) {
-		player, err = gateway.Replay(path, gateway.ReplayOptions{Folders: folders(dir)})
+		player, err = gateway.Replay(path, gateway.ReplayOptions{Folders: folders(dir), Secrets: secrets})
 		return err
 	})
 	if ctx.Err() != nil {

@@ -107,7 +107,7 @@ func (o *runOptions) chooseConversation(ctx context.Context, s streams, folder s
 		return nil
 	}
 	found = found[:min(len(found), listedConversations)]
-	if terminal.Is(s.in) && terminal.Is(s.errs) {
+	if terminal.Is(s.in) && s.screen != nil {
 		o.resume, err = choose(ctx, s, found)
 		return err
 	}
@@ -124,16 +124,16 @@ const plainList = 120
 
 // choose lets a person choose. Without an answer nothing is begun.
 func choose(ctx context.Context, s streams, found []keptConversation) (token string, err error) {
-	width := terminal.Width(s.errs)
-	fmt.Fprintln(s.errs, "Conversations of this folder, the latest first:")
+	width := terminal.Width(s.screen)
+	fmt.Fprintln(s.screen, "Conversations of this folder, the latest first:")
 	for i, c := range found {
-		fmt.Fprintf(s.errs, "%4d  %s\n", i+1, c.line(width-6))
+		fmt.Fprintf(s.screen, "%4d  %s\n", i+1, c.line(width-6))
 	}
 	for {
-		fmt.Fprintf(s.errs, "Continue which one? [1-%d, Enter for 1] ", len(found))
+		fmt.Fprintf(s.screen, "Continue which one? [1-%d, Enter for 1] ", len(found))
 		line, err := readLine(ctx, s.in)
 		if err != nil {
-			fmt.Fprintln(s.errs)
+			fmt.Fprintln(s.screen)
 			return "", ending{exitInterrupted, errors.New("stopped: no conversation was chosen")}
 		}
 		line = strings.TrimSpace(line)

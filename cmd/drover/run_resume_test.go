@@ -87,7 +87,7 @@ func TestContinue_TakesTheLastOfTheFolder(t *testing.T) {
 	run := func(o runOptions) (string, error) {
 		o.agent, o.state = "scripted", state
 		var out strings.Builder
-		err := runAgent(t.Context(), o, streams{nil, &out, &out})
+		err := runAgent(t.Context(), o, streams{out: &out, errs: &out})
 		exitCode(t.Context(), err, &out)
 		return out.String(), err
 	}

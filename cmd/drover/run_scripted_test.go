@@ -83,7 +83,7 @@ func (a *scriptedAgent) try(ctx context.Context, o runOptions) tried {
 		a.base, a.in = base, in
 		return agent.NewRegistry(a)
 	}
-	err = runAgent(ctx, o, streams{strings.NewReader("from stdin\n"), &stdout, &stderr})
+	err = runAgent(ctx, o, streams{in: strings.NewReader("from stdin\n"), out: &stdout, errs: &stderr})
 	return tried{exitCode(ctx, err, &stderr), stdout.String(), stderr.String()}
 }
 
@@ -336,7 +336,7 @@ func TestRun_EndlessPromptCanBeInterrupted(t *testing.T) {
 		cancel()
 	}()
 	var stdout, stderr bytes.Buffer
-	err := runAgent(ctx, runOptions{prompt: "-"}, streams{in, &stdout, &stderr})
+	err := runAgent(ctx, runOptions{prompt: "-"}, streams{in: in, out: &stdout, errs: &stderr})
 	if code := exitCode(ctx, err, &stderr); code != exitInterrupted || stdout.Len() > 0 {
 		t.Errorf("exit code %d, stdout %q; want 130 and nothing", code, &stdout)
 	}
@@ -360,7 +360,7 @@ func TestRun_EndsWhenTheOutputIsClosed(t *testing.T) {
 				o.prompt, o.agent, o.state = "Do it.", "scripted", t.TempDir()
 				o.agents = func(*claude.Options, *isolation.Isolation) (*agent.Registry, error) { return agent.NewRegistry(a) }
 				var stderr bytes.Buffer
-				err := runAgent(t.Context(), o, streams{nil, &lostWriter{}, &stderr})
+				err := runAgent(t.Context(), o, streams{out: &lostWriter{}, errs: &stderr})
 				code := exitCode(t.Context(), err, &stderr)
 				if code != exitError || !strings.Contains(stderr.String(), "no program reads the output any more") {
 					t.Errorf("exit code %d, stderr %q; want 1 and the reason", code, &stderr)
@@ -380,7 +380,7 @@ func TestRun_WriteFailureIsAnError(t *testing.T) {
 	a := &scriptedAgent{events: []event.Payload{event.Init{Model: "a-model"}, success}}
 	o := runOptions{prompt: "Do it.", agent: "scripted", state: t.TempDir(), agents: func(*claude.Options, *isolation.Isolation) (*agent.Registry, error) { return agent.NewRegistry(a) }}
 	var stderr bytes.Buffer
-	code := exitCode(t.Context(), runAgent(t.Context(), o, streams{nil, full, &stderr}), &stderr)
+	code := exitCode(t.Context(), runAgent(t.Context(), o, streams{out: full, errs: &stderr}), &stderr)
 	if code != exitError || !strings.Contains(stderr.String(), "the output could not be written, so the run was stopped") || !strings.Contains(stderr.String(), "\n  next: ") {
 		t.Errorf("exit code %d, stderr %q; want 1 and the reason", code, &stderr)
 	}
@@ -395,7 +395,7 @@ func TestRun_TimeLimitIncludesReadingThePrompt(t *testing.T) {
 	defer func() { _ = held.Close() }()
 	var stderr bytes.Buffer
 	o := runOptions{prompt: "-", timeout: timeLimit(20 * time.Millisecond)}
-	code := exitCode(t.Context(), runAgent(t.Context(), o, streams{never, io.Discard, &stderr}), &stderr)
+	code := exitCode(t.Context(), runAgent(t.Context(), o, streams{in: never, out: io.Discard, errs: &stderr}), &stderr)
 	if code != exitLimit || !strings.Contains(stderr.String(), "reading the prompt from standard input: the time is up\n  next: ") {
 		t.Errorf("exit code %d, stderr %q; want 4 and the reason", code, &stderr)
 	}

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -141,6 +142,8 @@ func newRunsShowCommand() *cobra.Command {
 		Use:   "show RUN",
 		Short: "Show a run, or a part of it",
 		Args:  oneRun,
+
+		ValidArgsFunction: completeRuns(1, true, anyRun),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			var chosen []string
 			cmd.Flags().Visit(func(f *pflag.Flag) { chosen = append(chosen, "--"+f.Name) })
@@ -204,6 +207,7 @@ func newRunsCompareCommand() *cobra.Command {
 			}
 			return advice.Wrap(usageError("compare takes two runs, and there are %d", len(args)), "drover runs compare A B; drover runs lists them")
 		},
+		ValidArgsFunction: completeRuns(2, true, anyRun),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			a, err := findRun(args[0])
 			if err != nil {
@@ -236,6 +240,7 @@ prompt the agent is asked to continue where it stopped. It works for runs that h
 
 A run that is kept elsewhere, in a bundle or a file, has no conversation here: it can be shown and compared.`,
 		DisableFlagParsing: true,
+		ValidArgsFunction:  completeRuns(1, false, isOver),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 || slices.Contains([]string{"-h", "--help"}, args[0]) {
 				return cmd.Help()
@@ -369,6 +374,8 @@ func newRunsRemoveCommand() *cobra.Command {
 		Short: "Remove runs",
 		Long:  "Rm removes runs that were kept. One that is in progress is not removed. Conversations of drover run --resume stay.",
 		Args:  cobra.MinimumNArgs(1),
+
+		ValidArgsFunction: completeRuns(math.MaxInt, false, isOver),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			store, err := openRuns("")
 			if err != nil {
@@ -403,6 +410,8 @@ func newRunsExportCommand() *cobra.Command {
 		Use:   "export RUN",
 		Short: "Write a run as one file, a bundle, that drover runs show opens elsewhere",
 		Args:  oneRun,
+
+		ValidArgsFunction: completeRuns(1, true, anyRun),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			run, err := findRun(args[0])
 			if err != nil {

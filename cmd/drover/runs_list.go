@@ -102,6 +102,58 @@ func withIndex(cmd *cobra.Command, f func(ctx context.Context, ix *index.Index) 
 	return f(ctx, ix)
 }
 
+// The most runs that are offered, and that are read to find them.
+const (
+	offeredRuns  = 20
+	searchedRuns = 500
+)
+
+// completeRuns offers what may be a RUN, of which a command takes so many: last and the latest runs that fit, each described. With
+// files it leaves paths to the shell.
+func completeRuns(most int, files bool, fits func(index.Row) bool) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, typed string) (offers []string, directive cobra.ShellCompDirective) {
+		directive = cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
+		switch {
+		case len(args) >= most:
+			return nil, directive
+		case files && strings.ContainsAny(typed, "./"):
+			return nil, cobra.ShellCompDirectiveDefault
+		}
+		ctx, stop := context.WithTimeout(cmd.Context(), 2*time.Second)
+		defer stop()
+		cmd.SetContext(ctx)
+		filter := index.Filter{Limit: searchedRuns}
+		if typed != "" {
+			filter.Words = []string{typed}
+		}
+		_ = withIndex(cmd, func(ctx context.Context, ix *index.Index) error { // a shell that completes shows no error
+			rows, err := ix.Runs(ctx, filter)
+			if files {
+				rows = withOldDemos(rows, filter)
+			}
+			if len(rows) > 0 && strings.HasPrefix("last", typed) && fits(rows[0]) && !slices.Contains(args, "last") {
+				offers = append(offers, cobra.CompletionWithDesc("last", "the latest run"))
+			}
+			for _, r := range rows {
+				name := runs.Name(r)
+				if len(typed) > len(name) {
+					name = r.ID
+				}
+				if len(offers) < offeredRuns && fits(r) && strings.HasPrefix(name, typed) && !slices.Contains(args, name) {
+					offers = append(offers, cobra.CompletionWithDesc(name, runs.Describe(r, time.Now())))
+				}
+			}
+			return err
+		})
+		return offers, directive
+	}
+}
+
+func anyRun(index.Row) bool { return true }
+
+// isOver is for commands that refuse a run in progress.
+func isOver(r index.Row) bool { return r.State != record.Running }
+
 // listRuns is drover runs.
 func listRuns(cmd *cobra.Command, f *runsFilter, words []string, limit int, asJSON bool) error {
 	filter, err := f.filter(words)

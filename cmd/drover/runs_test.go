@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -242,6 +243,63 @@ func TestRuns_EarlierDemo(t *testing.T) {
 	if out := mustCommand(t, 0, "runs", "--json"); !strings.Contains(out, `"id":"`+name+`"`) {
 		t.Errorf("the runs are\n%s", out)
 	}
+}
+
+// The shell offers last and the latest runs with a description, no more than 20, and files by their paths.
+func TestRuns_ShellCompletes(t *testing.T) {
+	t.Setenv("XDG_STATE_HOME", t.TempDir())
+	offered := func(args ...string) (offers []string, directive string) {
+		lines := strings.Split(strings.TrimSpace(mustCommand(t, 0, append([]string{"__complete", "runs"}, args...)...)), "\n")
+		at := slices.IndexFunc(lines, func(line string) bool { return strings.HasPrefix(line, ":") })
+		return lines[:at], lines[at]
+	}
+	if got, _ := offered("show", ""); len(got) != 0 {
+		t.Errorf("without a run %q are offered", got)
+	}
+	var ids []string
+	for range 25 {
+		ids = append(ids, keptRun(t, "reviewer", "Look at "+strings.Repeat("the shop ", 20), agenttest.Done("")))
+	}
+	slices.Reverse(ids)
+	for _, sub := range []string{"show", "compare", "resume", "rm", "export"} {
+		got, directive := offered(sub, "")
+		if len(got) != 20 || got[0] != "last\tthe latest run" || !strings.HasPrefix(got[1], ids[0][:8]+"\tjust now, success, reviewer: Look at the shop") || directive != ":36" {
+			t.Errorf("%s: %d are offered, %q, with %s", sub, len(got), got, directive)
+		}
+		for _, offer := range got {
+			if len(offer) > 80 {
+				t.Errorf("%s: %q is long", sub, offer)
+			}
+		}
+		if got, _ := offered(sub, ids[22][:5]); len(got) != 1 || !strings.HasPrefix(got[0], ids[22][:8]+"\t") {
+			t.Errorf("%s: for the beginning of an older id %q are offered", sub, got)
+		}
+		if got, _ := offered(sub, ids[22][:20]); len(got) != 1 || !strings.HasPrefix(got[0], ids[22]+"\t") {
+			t.Errorf("%s: for a long beginning %q are offered", sub, got)
+		}
+		most := map[string]int{"compare": 2, "rm": 99}[sub]
+		if got, _ := offered(sub, "last", ids[0][:8], ""); (len(got) > 0) != (most > 2) || slices.ContainsFunc(got, func(offer string) bool {
+			return strings.HasPrefix(offer, "last") || strings.HasPrefix(offer, ids[0][:8])
+		}) {
+			t.Errorf("%s: behind two runs %q are offered", sub, got)
+		}
+		if got, directive := offered(sub, "./bun"); len(got) != 0 || (directive == ":0") != slices.Contains([]string{"show", "compare", "export"}, sub) {
+			t.Errorf("%s: for a path %q are offered, with %s", sub, got, directive)
+		}
+	}
+	if got, _ := offered("compare", "last", ""); len(got) == 0 {
+		t.Error("the second run of compare is not completed")
+	}
+	keptRun(t, "running", "Wait.", func(*agenttest.Run) {
+		for _, sub := range []string{"resume", "rm"} {
+			if got, _ := offered(sub, ""); len(got) != 20 || strings.HasPrefix(got[0], "last") {
+				t.Errorf("%s: of a run in progress %q are offered", sub, got)
+			}
+		}
+		if got, _ := offered("show", ""); !strings.Contains(got[1], ", running, running: ") {
+			t.Errorf("a run in progress is offered as %q", got[1])
+		}
+	}, agenttest.Done(""))
 }
 
 func TestKeptFlags_Cases(t *testing.T) {

@@ -276,9 +276,9 @@ func (e storeError) Error() string { return e.err.Error() }
 // Is finds what the error wraps; As does not, so that a file of the store is not taken for one of the index.
 func (e storeError) Is(target error) bool { return errors.Is(e.err, target) }
 
-// sync brings a database up to date, in one transaction. again builds it from all files.
-func (ix *Index) sync(ctx context.Context, db *database, again bool) error {
-	if !again {
+// sync brings a database up to date, in one transaction. whole builds it from all files.
+func (ix *Index) sync(ctx context.Context, db *database, whole bool) error {
+	if !whole {
 		if current, err := ix.isCurrent(ctx, db); err != nil || current {
 			return err
 		}
@@ -292,11 +292,11 @@ func (ix *Index) sync(ctx context.Context, db *database, again bool) error {
 	if err != nil {
 		return err
 	}
-	runs, end, again, err := ix.changed(state, again)
+	runs, end, whole, err := ix.changed(state, whole)
 	if err != nil {
 		return storeError{err}
 	}
-	if again {
+	if whole {
 		for _, name := range append(tableNames(), "_open") {
 			if _, err := tx.ExecContext(ctx, "DELETE FROM "+name); err != nil {
 				return err
@@ -348,15 +348,16 @@ func (ix *Index) isCurrent(ctx context.Context, db *database) (bool, error) {
 	if err := db.read.QueryRowContext(ctx, "SELECT count(*) FROM (SELECT 1 FROM _open LIMIT 1)").Scan(&open); err != nil || open > 0 {
 		return false, err
 	}
-	_, end, again, err := ix.changed(state, false)
+	_, end, whole, err := ix.changed(state, false)
 	if err != nil {
 		return false, storeError{err}
 	}
-	return !again && end == state.offset, nil
+	return !whole && end == state.offset, nil
 }
 
-// changed lists the runs to read, and the offset of the journal up to which they are. again means that they are all runs.
-func (ix *Index) changed(state journalState, all bool) (runs []string, end int64, again bool, err error) {
+// changed lists the runs to read, and the offset of the journal up to which they are. whole means that they are all runs of the
+// store, as it is where all are asked for, or the journal is not that of the state.
+func (ix *Index) changed(state journalState, all bool) (runs []string, end int64, whole bool, err error) {
 	all = all || !state.built || state.dir != ix.store.Dir()
 	if !all {
 		tail, err := ix.tailOf(state.offset)
@@ -366,11 +367,11 @@ func (ix *Index) changed(state journalState, all bool) (runs []string, end int64
 		all = !bytes.Equal(tail, state.tail)
 	}
 	if !all {
-		changes, end, again, err := ix.store.Changes(state.offset)
+		changes, end, replaced, err := ix.store.Changes(state.offset)
 		if err != nil {
 			return nil, 0, false, err
 		}
-		if all = again; !all {
+		if !replaced {
 			for _, c := range changes {
 				runs = append(runs, c.Run)
 			}

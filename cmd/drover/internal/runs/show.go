@@ -232,9 +232,9 @@ func answer(end *record.End) string {
 	return b.String()
 }
 
-// next is the command that goes on with a run.
+// next is the command that goes on with a run, empty for one that drover run has not started here.
 func next(r *record.Run) string {
-	if r.State == record.Running {
+	if r.State == record.Running || r.Imported != "" || len(r.Command) < 2 || r.Command[1] != "run" {
 		return ""
 	}
 	return "drover runs resume " + ShortID(r.ID)
