@@ -65,6 +65,9 @@ type Decision struct {
 	Input json.RawMessage `json:"input,omitempty"`
 	// Chain has the verdicts that led to this one, in the order in which they were given. A gate engine sets it.
 	Chain []PolicyVerdict `json:"chain,omitempty"`
+
+	// Policies return decisions by value, and the processor stalls at each copy whose size is no multiple of 16 bytes.
+	_ uint64 `json:"-"`
 }
 
 // A PolicyVerdict is what one policy decided about a tool call. The approver, and rules that decide where all policies

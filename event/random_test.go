@@ -142,7 +142,7 @@ var drawPayload = map[Kind]func(*rapid.T) Payload{
 		for range rapid.IntRange(0, 2).Draw(t, "chain") {
 			chain = append(chain, PolicyVerdict{words(t), rapid.Ptr(verdict, true).Draw(t, "verdict of a policy"), words(t), yes(t), words(t)})
 		}
-		return Decision{CallID(words(t)), words(t), verdict.Draw(t, "verdict"), yes(t), yes(t), words(t), words(t), optional(rawObject()).Draw(t, "input"), chain}
+		return Decision{CallID(words(t)), words(t), verdict.Draw(t, "verdict"), yes(t), yes(t), words(t), words(t), optional(rawObject()).Draw(t, "input"), chain, 0}
 	},
 	KindToolStep: func(t *rapid.T) Payload { return ToolStep{CallID(words(t)), words(t), words(t), words(t)} },
 	KindToolProgress: func(t *rapid.T) Payload {

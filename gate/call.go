@@ -72,8 +72,8 @@ func serverKey(key string) string { return tool.NewMCPName(key, "").Server }
 
 // canonical makes the call that policies see. Its server is taken from the name, unless the caller
 // reports it: in "mcp__a__b__c" both "a" and "a__b" can be the server.
-func (g *Gate) canonical(call event.ToolCall, server string) Call {
-	c := Call{ToolCall: call, agent: g.agent}
+func (g *Gate) canonical(call event.ToolCall, server string) (c Call) {
+	c.ToolCall, c.agent = call, g.agent
 	keys := g.keys
 	if server != "" {
 		keys = []string{server}

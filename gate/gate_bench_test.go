@@ -4,6 +4,7 @@ package gate
 
 import (
 	"encoding/json"
+	"reflect"
 	"testing"
 	"time"
 
@@ -119,5 +120,12 @@ func TestGate_AllowedCallDoesNotAllocate(t *testing.T) {
 		if got > 0 && !c.allocates {
 			t.Errorf("%s: got %v allocations, want none", c.name, got)
 		}
+	}
+}
+
+// Each policy returns a decision by value. At another size the loads of a copy overlap its stores, and the processor waits.
+func TestDecision_IsCopiedWithoutStalls(t *testing.T) {
+	if size := reflect.TypeFor[event.Decision]().Size(); size%16 != 0 {
+		t.Errorf("a decision has %d bytes, want a multiple of 16", size)
 	}
 }

@@ -61,11 +61,19 @@ func (c *Call) native() *tool.Native {
 	return r.native
 }
 
+// inputFields returns how the input of the call is read.
+func (c *Call) inputFields() *tool.Fields {
+	if n := c.native(); n != &notNative {
+		return &n.Fields
+	}
+	return c.agent.Fields(c.Tool)
+}
+
 func (c *Call) fields() *input {
 	r := c.known()
 	if !r.haveFields {
 		r.haveFields, r.in = true, input{}
-		r.in.read(c.Input, c.agent.Fields(c.Tool))
+		r.in.read(c.Input, c.inputFields())
 	}
 	return &r.in
 }
@@ -120,13 +128,17 @@ type judgement struct {
 var judgements = sync.Pool{New: func() any { return new(judgement) }}
 
 func (j *judgement) open(c *Call, f *Facts) {
-	j.call, j.facts = *c, *f
+	j.call = *c
+	j.facts = *f
 	j.call.read, j.reading.folding = &j.reading, &j.folding
 }
 
 // close forgets the call, but for the buffers: they hold no references.
 func (j *judgement) close() {
-	j.call, j.facts, j.otherwise, j.knownOnly, j.reading = Call{}, Facts{}, nil, false, inputReading{}
+	j.call = Call{} // one by one: an assignment of several copies each of them twice
+	j.facts = Facts{}
+	j.reading = inputReading{}
+	j.otherwise, j.knownOnly = nil, false
 	judgements.Put(j)
 }
 

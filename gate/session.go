@@ -135,7 +135,7 @@ func ReadBeforeWrite(opts ReadBeforeWriteOptions) Policy {
 // unread returns a reason for the first file of a call that has not been read, or "".
 func unread(c *Call, f *Facts) string {
 	isKnown := func(t Target) bool { return t.Missing || t.Path != "" && f.ReadPaths[t.Path] }
-	in, many := c.fields(), c.agent.Fields(c.Tool).Scan != nil
+	in, many := c.fields(), c.inputFields().Scan != nil
 	if !many && isKnown(f.Target) {
 		return ""
 	}

@@ -14,13 +14,21 @@ const mcpPrefix = "mcp__"
 func NewMCPName(server, tool string) MCPName { return MCPName{spelled(server), spelled(tool)} }
 
 func spelled(name string) string {
-	return strings.Map(func(r rune) rune {
-		switch {
-		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', r == '_', r == '-':
-			return r
+	for i := range len(name) {
+		if !isNameLetter(rune(name[i])) {
+			return strings.Map(func(r rune) rune {
+				if isNameLetter(r) {
+					return r
+				}
+				return '_'
+			}, name)
 		}
-		return '_'
-	}, name)
+	}
+	return name
+}
+
+func isNameLetter(r rune) bool {
+	return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_' || r == '-'
 }
 
 // ParseMCPName reads "mcp__server__tool", and "mcp__server" or "mcp__server__*" for all tools of a server. The server

@@ -192,9 +192,9 @@ func checkCapabilityNames(list any) error {
 
 // Needs are the capabilities that the tool needs: those of its options, its metadata and its tags together.
 func (t *Tool) Needs() Capability {
-	c := t.Capabilities
+	c, inMetadata := t.Capabilities, t.Metadata[metaCapabilities]
 	for i, name := range capabilityNames {
-		if listed(t.Metadata[metaCapabilities], name) || t.HasTag([]string{tagFiles, tagShell, tagNetwork}[i]) {
+		if listed(inMetadata, name) || t.HasTag([]string{tagFiles, tagShell, tagNetwork}[i]) {
 			c |= 1 << i
 		}
 	}
