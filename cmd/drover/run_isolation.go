@@ -32,8 +32,8 @@ type isolationFlags struct {
 	storedLogin        bool
 }
 
-// isolation is what the flags ask for. A level that is named is the one that is used: neither weaker nor stronger.
-func (f *isolationFlags) isolation() *isolation.Isolation {
+// requested is the isolation that the flags ask for. A level that is named is the one that is used: neither weaker nor stronger.
+func (f *isolationFlags) requested() *isolation.Isolation {
 	level := isolation.Level(f.level)
 	in := &isolation.Isolation{
 		Sandbox: &isolation.Sandbox{
