@@ -17,6 +17,7 @@ import (
 	"github.com/drover-agents/drover/claude/script"
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/gate"
+	"github.com/drover-agents/drover/workspace"
 )
 
 // The agent works in the current folder, reads there, and changes nothing unless the options allow it.
@@ -66,17 +67,41 @@ func TestAsk_ReadsTheCurrentFolder(t *testing.T) {
 	}
 }
 
-func TestAsk_FolderOfTheOptionsComesFirst(t *testing.T) {
+// inDir is an adapter with a folder of its own.
+type inDir struct {
+	*agenttest.Adapter
+	dir string
+}
+
+func (a inDir) Dir() string { return a.dir }
+
+func TestAsk_CurrentFolderIsTheDefault(t *testing.T) {
+	w, err := workspace.Open(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = w.Close() })
+	current, _ := os.Getwd()
 	dir := t.TempDir()
-	for name, opts := range map[string]*drover.Options{"current": nil, "options": {Settings: agent.Settings{Dir: dir}}} {
-		want, _ := os.Getwd()
-		if opts != nil {
-			want = dir
+	for name, x := range map[string]struct {
+		opts      *drover.Options
+		own, want string // own is the folder of the adapter
+	}{
+		"nothing is set":           {nil, "", current},
+		"options":                  {&drover.Options{Settings: agent.Settings{Dir: dir}}, "", dir},
+		"workspace":                {&drover.Options{Settings: agent.Settings{Workspace: w}}, "", w.Root()},
+		"adapter":                  {nil, dir, ""}, // the adapter knows its own
+		"adapter without a folder": {&drover.Options{}, "", current},
+	} {
+		got := "no run"
+		look := func(r *agenttest.Run) {
+			if got = r.Request.Dir; r.Request.Workspace != nil {
+				got += r.Request.Workspace.Root() // where both are set, this is neither
+			}
 		}
-		got := ""
-		a := agenttest.New(func(r *agenttest.Run) { got = r.Request.Dir }, agenttest.Emit(event.Done{Status: event.DoneSuccess, Result: "ok"}))
-		if resp, err := drover.Ask[string](t.Context(), a, "Where?", opts); err != nil || resp.Output != "ok" || got != want {
-			t.Errorf("%s: the agent worked in %q, want %q: %v", name, got, want, err)
+		a := inDir{agenttest.New(look, agenttest.Emit(event.Done{Status: event.DoneSuccess, Result: "ok"})), x.own}
+		if resp, err := drover.Ask[string](t.Context(), a, "Where?", x.opts); err != nil || resp.Output != "ok" || got != x.want {
+			t.Errorf("%s: the agent worked in %q, want %q: %v", name, got, x.want, err)
 		}
 	}
 }

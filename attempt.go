@@ -412,7 +412,7 @@ func (e *evaluation) answer(ctx context.Context, t *turn) (any, error) {
 	return value, nil
 }
 
-var errNoOutput = advice.Wrap(errors.New("the agent has succeeded without a structured answer"), "say in the prompt that the answer must be given as structured output")
+var errNoOutput = advice.Wrap(errors.New("the agent has succeeded without a structured answer"), "state in the prompt that the answer must be given as structured output")
 
 // rawAnswer is the answer as JSON. That of a prompt for plain text is its text.
 func (e *evaluation) rawAnswer(t *turn) json.RawMessage {

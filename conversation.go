@@ -154,7 +154,7 @@ func (c *Conversation[T]) Stream(ctx context.Context, text string) *Run[T] {
 }
 
 // ErrInterrupted is why a turn ended that [Conversation.Interrupt] has ended.
-var ErrInterrupted = advice.Wrap(errors.New("drover: the turn was interrupted"), "say something else, or close the conversation")
+var ErrInterrupted = advice.Wrap(errors.New("drover: the turn was interrupted"), "send another message, or close the conversation")
 
 // Interrupt ends the turn that is under way, and reports whether there was one. The error of the turn matches
 // [ErrInterrupted], and the conversation can go on.

@@ -21,6 +21,8 @@ func TestString_OfAResponse(t *testing.T) {
 	}
 	unfinished := summary
 	unfinished.Completion, unfinished.Cleanup = guard.Incomplete("<blocker>\nCreate a.txt\n</blocker>"), errors.New("a file is left")
+	unchecked := summary
+	unchecked.Completion.Skipped, unchecked.NotRecorded = true, errors.New("the disk is full")
 	const line = "demo:review: success in 1.4s, 3 model calls, $0.0214, 8 tool calls"
 	for name, x := range map[string]struct {
 		value any
@@ -29,10 +31,12 @@ func TestString_OfAResponse(t *testing.T) {
 		"a summary":         {summary, line},
 		"a pointer to it":   {&summary, line},
 		"not finished":      {unfinished, line + "; not done: Create a.txt; the cleanup failed: a file is left"},
+		"not checked":       {unchecked, line + "; not checked; not recorded whole: the disk is full"},
 		"before a run":      {drover.Summary{Completion: guard.Complete()}, "evaluation: not begun in 0s, 0 model calls, 0 tool calls"},
 		"an answer in text": {&drover.Response[string]{Output: "All is well.\n", Summary: summary}, "All is well.\n" + line},
 		"a typed answer":    {drover.Response[struct{ Lines int }]{Output: struct{ Lines int }{7}, Summary: summary}, "{Lines:7}\n" + line},
 		"counts":            {drover.Stats{Prompts: 1, ToolCalls: 8}, "1 prompts, 8 tool calls"},
+		"all counts":        {drover.Stats{Prompts: 2, ToolCalls: 8, Subagents: 1, Compactions: 3, HookErrors: 4}, "2 prompts, 8 tool calls, 1 subagents, 3 compactions, 4 failed hooks"},
 		"no counts":         {drover.Stats{}, "nothing happened"},
 	} {
 		if got := fmt.Sprint(x.value); got != x.want {

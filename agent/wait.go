@@ -38,5 +38,5 @@ func failed(done event.Done, failure error) error {
 	case failure != nil:
 		return failure
 	}
-	return event.Error{Message: cmp.Or(done.Result, "the agent failed and did not say why")}
+	return event.Error{Message: cmp.Or(done.Result, "the agent failed and gave no reason")}
 }

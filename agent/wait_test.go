@@ -29,7 +29,7 @@ func TestWait_ReturnsTheDoneAndTheError(t *testing.T) {
 		{"an error event", emit(fatal, event.Done{Status: event.DoneError, Result: "it failed"}), event.DoneError, "no key"},
 		{"a retry is not what broke the run", emit(fatal, retry, event.Done{Status: event.DoneError}), event.DoneError, "no key"},
 		{"only a result", emit(retry, event.Done{Status: event.DoneError, Result: "it failed"}), event.DoneError, "it failed"},
-		{"not a word", emit(event.Done{Status: event.DoneError}), event.DoneError, "the agent failed and did not say why"},
+		{"not a word", emit(event.Done{Status: event.DoneError}), event.DoneError, "the agent failed and gave no reason"},
 		{"the adapter failed", agenttest.Fail(errBroken), event.DoneError, "the pipe broke"},
 	}
 	for _, c := range cases {

@@ -48,7 +48,7 @@ func (e *ProcessError) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "claude: the CLI ended during %s (%s after %.1f s)", e.During, e.Status, e.After.Seconds())
 	if e.StderrTail != "" {
-		fmt.Fprintf(&b, "\n  claude said: %s", strings.ReplaceAll(strings.TrimSpace(e.StderrTail), "\n", "\n    "))
+		fmt.Fprintf(&b, "\n  standard error: %s", strings.ReplaceAll(strings.TrimSpace(e.StderrTail), "\n", "\n    "))
 	}
 	return b.String()
 }

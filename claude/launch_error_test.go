@@ -118,7 +118,7 @@ func TestConnect_ProgramThatIsNotTheCLI(t *testing.T) {
 	o := &claude.Options{CLIPath: file(t, "claude", "#!/bin/sh\necho 'token sk-ant-"+"api03-abcdefghijklmnopqrstuvwxyz0123456789 is bad' >&2\nexit 3\n", 0o700), Env: claude.InheritEnv(nil)}
 	err := connectError(t, o)
 	ended, ok := errors.AsType[*claude.ProcessError](err)
-	if !ok || ended.Status.Code != 3 || ended.During != "initialize" || !strings.Contains(advice.Text(err), "claude said: token") {
+	if !ok || ended.Status.Code != 3 || ended.During != "initialize" || !strings.Contains(advice.Text(err), "standard error: token") {
 		t.Errorf("got %v, want a ProcessError of exit 3 during initialize, with its output", err)
 	}
 	if strings.Contains(advice.Text(err), "abcdefghijklmnop") {

@@ -101,7 +101,7 @@ func TestOldCLI_UnknownValueOrFlagIsAnError(t *testing.T) {
 			if !ok || e.Option != c.option || errors.Is(err, claude.ErrTooOld) != c.old {
 				t.Errorf("got %v, want an OptionError for %s, too old: %v", err, c.option, c.old)
 			}
-			if ended, ok := errors.AsType[*claude.ProcessError](err); !ok || ended.Status.Code != 1 || !strings.Contains(advice.Text(err), "claude said") {
+			if ended, ok := errors.AsType[*claude.ProcessError](err); !ok || ended.Status.Code != 1 || !strings.Contains(advice.Text(err), "standard error") {
 				t.Errorf("got %v, want the CLI's own words too", err)
 			}
 		})

@@ -63,7 +63,7 @@ func (e *TurnEnd) Err() error {
 			"if it began by itself there is nothing to do; else read on: the answer comes in a later turn, or raise Options.BackgroundCeiling")
 	case e.noValue:
 		return advice.Wrap(fmt.Errorf("%w: the model answered in words: %q", ErrStructuredOutput, e.secrets.text(e.Answer.Result)),
-			"say in the prompt that the answer must be given with the StructuredOutput tool")
+			"state in the prompt that the answer must be given with the StructuredOutput tool")
 	}
 	return e.Answer.errWithout(e.secrets)
 }

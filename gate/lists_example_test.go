@@ -30,7 +30,7 @@ func ExampleAllowTools() {
 	// Read is allowed
 	// Tool Write is not on the list of allowed tools. Use another tool.
 	// Bash is allowed
-	// Bash is allowed only as Bash(go test:*)
+	// Bash is allowed only as Bash(go test:*). Make such a call instead, or continue without it.
 	// mcp__tracker__list is allowed
 	// mcp__tracker__delete is denied. Make an allowed call instead, or continue without it.
 }
@@ -53,7 +53,7 @@ func ExampleRules() {
 	}
 	// Output:
 	// Write is allowed
-	// Write is allowed only as Edit(/src/**)
+	// Write is allowed only as Edit(/src/**). Make such a call instead, or continue without it.
 	// Read is denied by rule Read(.env): /project/deploy/.env. Make an allowed call instead, or continue without it.
 	// Bash needs approval by rule Bash(git push:*): git -C . push
 }

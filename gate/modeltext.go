@@ -24,11 +24,11 @@ const (
 	toolNotKnown     = useAnotherTool + " The catalogue of %s does not have this one; to allow it, the caller names it in UnknownTools, and in Tools, in a rule or in RiskOptions.Builtin."
 	agentNotKnown    = toolNotAllowed + "%s. Use another tool. The gate has no catalogue of the agent; to allow the tool, the caller adds gate.KnowsAgent or names it in Tools or in a rule."
 	toolDenied       = "%s is denied%s. Make an allowed call instead, or continue without it."
-	toolOnlyAs       = "%s is allowed only as %s%s"
-	needsEarlier     = "Tool %s needs these tools to succeed first: %s"
+	toolOnlyAs       = "%s is allowed only as %s%s. Make such a call instead, or continue without it."
+	needsEarlier     = "Tool %s needs these tools to succeed first: %s. Call them, then call it again."
 	fileNotRead      = "%s has not been read; read it first, then write to it"
 	fileNotKnown     = "The file of %s cannot be determined; give its absolute path"
-	capabilityDenied = "%s needs the capability %s, which the permission policy denies."
+	capabilityDenied = "%s needs the capability %s, which the permission policy denies." + withoutCall
 	deniedBy         = "Denied by policy %s." + withoutCall
 	policyFailed     = "Policy %s failed: %v." + withoutCall
 	gateFailed       = "The gate failed: %v." + withoutCall
@@ -47,7 +47,7 @@ const (
 // Denials by writable paths.
 const (
 	nothingWritable  = "%s writes files, and the permission policy has no writable paths. Continue without writing files."
-	workspaceUnknown = "%s writes files, and the workspace of the writable paths is unknown; set Facts.Workspace or Facts.Dir, or the Dir of the call."
+	workspaceUnknown = "%s writes files, and the workspace of the writable paths is unknown. Continue without writing files. The host program can set Facts.Workspace or Facts.Dir, or the Dir of the call."
 	writesUnknown    = "The path that %s writes to cannot be determined. Use an absolute path. Write only to %s in %s."
 	notWritable      = "%s may not write %s. Write only to %s in %s."
 )

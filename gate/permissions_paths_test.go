@@ -173,7 +173,7 @@ func TestWritablePaths_WritesElsewhereAreDenied(t *testing.T) {
 		{"backslashes", write, `{"file_path":"src\\..\\..\\etc"}`, workspace, "may not write"},
 		{"a link in a circle", write, `{"file_path":"/w/src/a"}`, Facts{Dir: "/w", Target: Target{Unresolved: true}}, "writes to cannot be determined. Use an absolute path."},
 		{"settings of the agent", "Config", `{"setting":"theme","value":"dark"}`, workspace, "writes to cannot be determined. Use an absolute path."},
-		{"unknown folder", write, `{"file_path":"/w/src/a"}`, Facts{}, "set Facts.Workspace or Facts.Dir, or the Dir of the call"},
+		{"unknown folder", write, `{"file_path":"/w/src/a"}`, Facts{}, "is unknown. Continue without writing files. The host program can set Facts.Workspace or Facts.Dir, or the Dir of the call"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			g := ForClaude(writers(), FromCapabilities(&Permissions{FileWrite: LevelAllow, WritablePaths: []string{"./src/", `docs\notes.md`}}))

@@ -160,8 +160,8 @@ func TestLevel_Text(t *testing.T) {
 func TestFromCapabilities_ReasonNamesToolAndCapability(t *testing.T) {
 	g := gate.ForClaude(ourTools(t), gate.FromCapabilities(&gate.Permissions{FileWrite: gate.LevelDeny, ShellExecute: gate.LevelAllow}))
 	for name, want := range map[string]event.Decision{
-		"Write":             {Reason: "Write needs the capability fileWrite, which the permission policy denies.", Policy: "capabilities"},
-		"mcp__ours__save":   {Reason: "mcp__ours__save needs the capability fileWrite, which the permission policy denies.", Policy: "capabilities"},
+		"Write":             {Reason: "Write needs the capability fileWrite, which the permission policy denies. Continue without this call.", Policy: "capabilities"},
+		"mcp__ours__save":   {Reason: "mcp__ours__save needs the capability fileWrite, which the permission policy denies. Continue without this call.", Policy: "capabilities"},
 		"Bash":              {Verdict: event.Allow, Policy: "capabilities"},
 		"WebFetch":          {Verdict: event.Ask, Reason: "WebFetch needs the capability networkAccess, which has to be approved.", Policy: "capabilities"},
 		"mcp__ours__deploy": {Verdict: event.Ask, Reason: "mcp__ours__deploy needs the capability networkAccess, which has to be approved.", Policy: "capabilities"},

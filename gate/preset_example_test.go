@@ -57,8 +57,8 @@ func ExampleFromCapabilities() {
 		fmt.Printf("%-5s %s\n", d.Verdict, cmp.Or(d.Reason, name))
 	}
 	// Output:
-	// deny  Edit needs the capability fileWrite, which the permission policy denies.
-	// deny  mcp__files__write-file needs the capability fileWrite, which the permission policy denies.
+	// deny  Edit needs the capability fileWrite, which the permission policy denies. Continue without this call.
+	// deny  mcp__files__write-file needs the capability fileWrite, which the permission policy denies. Continue without this call.
 	// ask   Bash needs the capability shellExecute, which has to be approved.
 	// allow WebFetch
 	// allow Read

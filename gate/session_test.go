@@ -110,7 +110,7 @@ func TestRequireBefore_Decide(t *testing.T) {
 		got := g.Decide(event.ToolCall{Name: c.tool}, Facts{Invoked: set(c.invoked...)})
 		want := ""
 		if c.missing != "" {
-			want = "Tool " + c.tool + " needs these tools to succeed first: " + c.missing
+			want = "Tool " + c.tool + " needs these tools to succeed first: " + c.missing + ". Call them, then call it again."
 		}
 		if got.Reason != want || (got.Verdict == event.Allow) != (want == "") {
 			t.Errorf("%s after %v: got %s %q, want %q", c.tool, c.invoked, got.Verdict, got.Reason, want)

@@ -18,6 +18,8 @@ func TestString_OfLimitsAndResults(t *testing.T) {
 	}{
 		"no limit":         {guard.Budget{}, "no limit"},
 		"limits":           {&guard.Budget{MaxTotalTokens: 10_000, MaxRequests: 3, MaxCostUSD: 0.5, Deadline: at}, "10000 tokens, 3 requests, $0.50, until 2026-11-18T20:00:00Z"},
+		"both directions":  {guard.Budget{MaxInputTokens: 5, MaxOutputTokens: 6}, "5 input tokens, 6 output tokens"},
+		"no requests":      {guard.Usage{InputTokens: 1}, "1 tokens (1 in, 0 out), $0.0000"},
 		"usage":            {guard.Usage{InputTokens: 11, OutputTokens: 4, CostUSD: 0.006, Requests: 2}, "15 tokens (11 in, 4 out), $0.0060, 2 requests"},
 		"complete":         {guard.Complete(), "done"},
 		"incomplete":       {guard.Incomplete("<blocker>\nCreate a.txt\n</blocker>"), "not done: Create a.txt"},

@@ -46,7 +46,7 @@ func (r Report) Err() error {
 		return nil
 	}
 	return advice.Wrap(fmt.Errorf("isolation: at level %s an agent can: %s", r.Level, strings.Join(open, "; ")),
-		"run in a cell; drover doctor says what it needs")
+		"run in a cell; drover doctor lists what it needs")
 }
 
 const (

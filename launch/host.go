@@ -145,7 +145,7 @@ func checkFormat(path string) error {
 		return nil
 	}
 	refuse := func(reason string) error {
-		return &Error{path, fmt.Errorf("%w: %w: %s", ErrNotExecutable, syscall.ENOEXEC, reason), "run it by hand to see what it says: " + path + " --version"}
+		return &Error{path, fmt.Errorf("%w: %w: %s", ErrNotExecutable, syscall.ENOEXEC, reason), "run it by hand to see its output: " + path + " --version"}
 	}
 	program, err := elf.NewFile(file)
 	if err != nil {
@@ -162,7 +162,7 @@ func (h HostSpawner) startFailure(ctx context.Context, cmd Command, err error) e
 	if ctx.Err() != nil {
 		return fmt.Errorf("starting %s: %w", cmd.Path, ctx.Err())
 	}
-	hint := "run it by hand to see what it says: " + cmd.Path + " --version"
+	hint := "run it by hand to see its output: " + cmd.Path + " --version"
 	if errors.Is(err, os.ErrPermission) {
 		err = fmt.Errorf("%w: %w", ErrNotExecutable, err)
 		if h.User != "" {

@@ -3,6 +3,7 @@
 package prompt
 
 import (
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -24,6 +25,32 @@ func TestDefinition_TextIsRenderedAsWritten(t *testing.T) {
 			rt.Errorf("%q is rendered as %q", text, got)
 		}
 	})
+}
+
+// A prompt of one text needs nothing else, and is that text.
+func TestFromText_TextIsSentAsWritten(t *testing.T) {
+	const text = "  Costs $5 of $path. \n\n## 1. Task (task)\n"
+	p, err := FromText[string](text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r, err := p.Render(nil); err != nil || r.Text != text || r.Output != nil {
+		t.Errorf("got %+v, %v, want the text and no form of an answer", r, err)
+	}
+	typed, err := FromText[struct {
+		Lines int `json:"lines"`
+	}](text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r, err := typed.Render(nil); err != nil || r.Text != text || !strings.Contains(string(r.OutputSchema), `"lines"`) {
+		t.Errorf("got %+v, %v, want the text and the form of the answer", r, err)
+	}
+	for _, empty := range []string{"", " \n\t"} {
+		if _, err := FromText[string](empty); err == nil || !strings.Contains(err.Error(), "the text is empty") {
+			t.Errorf("%q: %v, want an error", empty, err)
+		}
+	}
 }
 
 func renderedText(t rapid.TB, text string, sections ...*Section) string {

@@ -34,7 +34,7 @@ func (s *Session) Dispatch(ctx context.Context, v any) (int64, error) {
 		return 0, err
 	}
 	if kind := entry.Event.Kind; ownTypes[kind] != nil {
-		return 0, advice.Wrap(fmt.Errorf("session: %s is for the session itself to say", kind), "call the function that does it")
+		return 0, advice.Wrap(fmt.Errorf("session: %s is recorded by the session alone", kind), "call the function that does it")
 	}
 	return s.dispatch(ctx, entry)
 }

@@ -143,7 +143,7 @@ func (r *run) awaitStart(ctx context.Context) error {
 
 func checkPrompt(prompt string) error {
 	if strings.TrimSpace(prompt) == "" {
-		return advice.Wrap(refusal("Prompt", "is empty"), "say what the agent shall do")
+		return advice.Wrap(refusal("Prompt", "is empty"), "write what the agent is to do")
 	}
 	if problem := safetext.PromptProblem(prompt); problem != "" {
 		return refusal("Prompt", "%s", problem)

@@ -95,14 +95,14 @@ func ExampleModel_toolResult() {
 		opts := cli.Options(model)
 		opts.Hooks = []claude.Hook{
 			claude.On("Bash", func(context.Context, *claude.PreToolUseInput) (*claude.PreToolUseOutput, error) {
-				return claude.DenyTool("no shell in this house"), nil
+				return claude.DenyTool("No shell is available. Continue without this call."), nil
 			}),
 		}
 
 		if _, err := agentVersion(t.Context(), opts); err != nil {
 			t.Fatal(err)
 		}
-		if got, isError, _ := model.ToolResult("Bash"); !isError || !strings.Contains(got, "no shell in this house") {
+		if got, isError, _ := model.ToolResult("Bash"); !isError || !strings.Contains(got, "No shell is available. Continue without this call.") {
 			t.Errorf("the model saw %q of Bash, want the refusal", got)
 		}
 	})

@@ -23,7 +23,7 @@ func newDoctorCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "doctor",
-		Short: "Check what a run needs, and say how to fix what is wrong",
+		Short: "Check what a run needs, and show how to fix what is wrong",
 		Long: `Doctor looks at everything a run needs: the CLI, isolation, sandbox tools, a credential, the model's
 endpoint, disk and temporary space. It prints one line for each, and below what is wrong the
 command that fixes it. Doctor tests the isolation from inside, by attempts to get out of a cell. It starts no model, costs nothing, and neither sends nor prints a secret.

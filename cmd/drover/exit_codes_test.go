@@ -216,7 +216,7 @@ func TestRunFile_PrivateNetworkNeedsAFlag(t *testing.T) {
 		flags   []string
 		says    string // "" if the file is taken
 	}{
-		"localhost":              {"localhost: true", nil, "say --allow-localhost"},
+		"localhost":              {"localhost: true", nil, "add --allow-localhost"},
 		"localhost allowed":      {"localhost: true", []string{"--allow-localhost"}, ""},
 		"private":                {"domains: [10.1.2.3]", nil, "add --allow-domain 10.1.2.3"},
 		"private allowed":        {"domains: [10.1.2.3]", []string{"--allow-domain", "10.1.2.3"}, ""},

@@ -4,6 +4,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -45,14 +46,14 @@ func execute(ctx context.Context, cmd *cobra.Command) int {
 	return exitCode(ctx, cmd.ExecuteContext(ctx), cmd.ErrOrStderr())
 }
 
-// releaseVersion is the version of this program. tools/release sets it when it links.
-var releaseVersion = claude.Version
+// releaseVersion is the version of a release, which tools/release sets when it links. Other builds have none.
+var releaseVersion string
 
 func newCommand() *cobra.Command {
 	root := &cobra.Command{
 		Use:           "drover",
 		Short:         "Drive coding agents on the real Claude Code CLI",
-		Version:       releaseVersion,
+		Version:       cmp.Or(releaseVersion, claude.Version),
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}

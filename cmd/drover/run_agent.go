@@ -148,7 +148,7 @@ func withCleanup(err, cleanup error) error {
 }
 
 func (o *runOptions) isolate(started *processes) *isolation.Isolation {
-	in := o.isolation.isolation()
+	in := o.isolation.requested()
 	in.Started = started.add
 	return in
 }

@@ -100,7 +100,7 @@ func (o *runOptions) checkFile() error {
 	case o.file.path == "" && len(o.file.roots) > 0:
 		return advice.Wrap(usageError("--allow-root is for an agent that is kept as a file"), "name it with -f")
 	case o.file.path != "" && o.schemaFile != "":
-		return advice.Wrap(usageError("--schema and -f exclude each other: the file says what the answer is"),
+		return advice.Wrap(usageError("--schema and -f exclude each other: the file declares the answer"),
 			"write it under output in %s", o.file.path)
 	}
 	return nil
@@ -225,11 +225,11 @@ func (o *runOptions) joinIsolation() error {
 		if given == isolation.LevelCell {
 			return advice.Wrap(usageError("%s asks for the isolation level %s, which is weaker than a cell", f.Path(), asked), "add --isolation %s if you trust the file", asked)
 		}
-		return advice.Wrap(usageError("%s asks for the isolation level %s, and --isolation says %s", f.Path(), asked, given),
+		return advice.Wrap(usageError("%s asks for the isolation level %s, and --isolation gives %s", f.Path(), asked, given),
 			"leave one of the two out")
 	}
 	if n := f.Isolation.Network; given == isolation.LevelHost && (len(n.Domains) > 0 || n.Localhost) {
-		return advice.Wrap(usageError("%s says what tools may reach, and --isolation host keeps nothing from the agent", f.Path()),
+		return advice.Wrap(usageError("%s limits what tools may reach, and --isolation host keeps nothing from the agent", f.Path()),
 			"leave the flag out, or isolation.network in the file")
 	}
 	if err := o.checkNetwork(f); err != nil {

@@ -113,7 +113,7 @@ func TestRunFile_FlagsCannotExceedTheFile(t *testing.T) {
 		"a schema":                 {aTask, runOptions{schemaFile: "x.json"}, "--schema and -f exclude each other"},
 		"weaker isolation":         {aTask + "isolation: {level: host}\n", runOptions{}, "next: add --isolation host if you trust the file"},
 		"other isolation":          {aTask + "isolation: {level: cell}\n", runOptions{isolation: isolationFlags{level: levelFlag(isolation.LevelHost)}}, "leave one of the two out"},
-		"a network, not isolated":  {aTask + "isolation: {network: {domains: [example.com]}}\n", runOptions{isolation: isolationFlags{level: levelFlag(isolation.LevelHost)}}, "agent.yaml says what tools may reach, and --isolation host"},
+		"a network, not isolated":  {aTask + "isolation: {network: {domains: [example.com]}}\n", runOptions{isolation: isolationFlags{level: levelFlag(isolation.LevelHost)}}, "agent.yaml limits what tools may reach, and --isolation host"},
 		"what the file denies":     {aTask + "policy: {fileWrite: deny}\n", runOptions{permissions: allows(t, "fileWrite")}, "denies fileWrite, and --allow does not"},
 		"a tool that is not there": {aTask + "tools: {allow: [Read]}\n", runOptions{tools: toolList{"Read", "Bash"}}, "--tools names Bash, which is not in tools.allow"},
 		"a mount outside":          {aTask + "mounts: [{path: " + outside + "}]\n", runOptions{}, "outside of the folder of the file\n  next: move it there, or allow its folder: drover run --allow-root DIR"},

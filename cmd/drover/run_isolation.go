@@ -32,8 +32,8 @@ type isolationFlags struct {
 	storedLogin        bool
 }
 
-// isolation is what the flags ask for. A level that is named is the one that is used: neither weaker nor stronger.
-func (f *isolationFlags) isolation() *isolation.Isolation {
+// requested is the isolation that the flags ask for. A level that is named is the one that is used: neither weaker nor stronger.
+func (f *isolationFlags) requested() *isolation.Isolation {
 	level := isolation.Level(f.level)
 	in := &isolation.Isolation{
 		Sandbox: &isolation.Sandbox{
@@ -94,7 +94,7 @@ func (l *levelFlag) String() string { return isolation.Level(*l).String() }
 func (l *levelFlag) Set(value string) error {
 	if now, was := oldLevels[value]; was {
 		return advice.Wrap(fmt.Errorf("it is called %s now, and has no isolation", now),
-			"leave the flag out to have a cell, or say --isolation %s", now)
+			"leave the flag out to have a cell, or write --isolation %s", now)
 	}
 	level, err := isolation.ParseLevel(value)
 	if err != nil {
@@ -186,7 +186,7 @@ func checkHost(host string) error {
 // command line allows the same. Names lead to public addresses only: the proxy checks that.
 func (o *runOptions) checkNetwork(f *agentfile.File) error {
 	if f.Isolation.Network.Localhost && !o.isolation.localhost {
-		return advice.Wrap(usageError("%s lets tools reach servers on this machine", f.Path()), "say --allow-localhost if you trust the file")
+		return advice.Wrap(usageError("%s lets tools reach servers on this machine", f.Path()), "add --allow-localhost if you trust the file")
 	}
 	own, _ := net.InterfaceAddrs()
 	for _, host := range f.Isolation.Network.Domains {

@@ -91,7 +91,7 @@ func (m *modelSource) script(ctx context.Context, in *isolation.Isolation, path 
 		return stoppedEarly(ctx)
 	}
 	if err != nil {
-		next := "correct it; docs/model-scripts.md says what a script may hold"
+		next := "correct it; docs/model-scripts.md describes what a script may hold"
 		if _, noFile := errors.AsType[*os.PathError](err); noFile {
 			next = "give the path of a file with a model script"
 		}
@@ -115,7 +115,7 @@ func scriptProblem(failures []script.Failure) error {
 	}
 	what, next, _ := strings.Cut(failures[0].Error(), ". Next: ")
 	return advice.Wrap(fmt.Errorf("--model-script: %s", what),
-		"%s", cmp.Or(next, "change the script; docs/model-scripts.md says what it may hold"))
+		"%s", cmp.Or(next, "change the script; docs/model-scripts.md describes what it may hold"))
 }
 
 // folders returns the folders of a run for a recording. The home of a run has another name each time.

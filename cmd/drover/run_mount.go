@@ -42,12 +42,12 @@ func (f *mountFlags) check(json bool) error {
 	switch {
 	case f.writeBack && len(f.mounts) == 0:
 		return advice.Wrap(usageError("--write-back brings changes back to what --mount has copied, and there is no --mount"),
-			"say what to mount: --mount .")
+			"name a folder to mount: --mount .")
 	case f.incomplete && !f.writeBack:
-		return advice.Wrap(usageError("--write-back-incomplete says what --write-back does, and there is no --write-back"), "add --write-back")
+		return advice.Wrap(usageError("--write-back-incomplete has no meaning without --write-back"), "add --write-back")
 	case f.diff && len(f.mounts) == 0:
 		return advice.Wrap(usageError("--diff compares with what --mount has copied, and there is no --mount"),
-			"say what to mount: --mount .")
+			"name a folder to mount: --mount .")
 	case f.diff && json:
 		return advice.Wrap(usageError("--diff prints a patch, and --json prints nothing but events"), "choose one")
 	}

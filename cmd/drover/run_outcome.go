@@ -180,7 +180,7 @@ func (o *outcome) limit(flag, what string) error {
 }
 
 func (o *outcome) failed() error {
-	err := cmp.Or(o.failure, error(event.Error{Message: cmp.Or(o.done.Result, "the agent failed and did not say why")}))
+	err := cmp.Or(o.failure, error(event.Error{Message: cmp.Or(o.done.Result, "the agent failed and gave no reason")}))
 	shown := failure{err: err, text: err.Error()}
 	if p, ok := errors.AsType[event.Error](err); ok && p.Next != "" { // it has advice of its own
 		return o.ofResume(shown, p.Next)
@@ -331,8 +331,8 @@ func (o *runOptions) allowing(lacking []tool.Capability) []string {
 		format string
 	}{
 		{gate.LevelUnset, "add --allow %[1]s"},
-		{gate.LevelAsk, "say --allow %[1]s instead of --ask %[1]s"},
-		{gate.LevelDeny, "say --allow %[1]s instead of --deny %[1]s"},
+		{gate.LevelAsk, "use --allow %[1]s instead of --ask %[1]s"},
+		{gate.LevelDeny, "use --allow %[1]s instead of --deny %[1]s"},
 	} {
 		var names []string
 		for _, c := range lacking {

@@ -53,7 +53,7 @@ func TestRun_EndsOfTheRealCLI(t *testing.T) {
 		"denied by a flag": {
 			func(string) []script.Turn { return []script.Turn{bash, script.Text("I could not.")} },
 			[]string{"--deny", "shellExecute"},
-			exitDenied, "I could not.", "next: say --allow shellExecute instead of --deny shellExecute\n", "",
+			exitDenied, "I could not.", "next: use --allow shellExecute instead of --deny shellExecute\n", "",
 		},
 		"read-only": {
 			func(string) []script.Turn { return []script.Turn{bash, script.Text("I could not.")} },

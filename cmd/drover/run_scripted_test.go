@@ -162,7 +162,7 @@ func TestExitCodes_ReportHowARunEnded(t *testing.T) {
 			scriptedAgent{events: []event.Payload{denied("1", "Bash", "capabilities"), denied("2", "Write", "approver"), denied("3", "WebFetch", "approver"), success}},
 			runOptions{permissions: permissionFlags{given: map[tool.Capability]string{tool.ShellExecute: "deny", tool.FileWrite: "ask"}}},
 			exitDenied,
-			[]string{"next: add --allow networkAccess; say --allow fileWrite instead of --ask fileWrite; say --allow shellExecute instead of --deny shellExecute\n"},
+			[]string{"next: add --allow networkAccess; use --allow fileWrite instead of --ask fileWrite; use --allow shellExecute instead of --deny shellExecute\n"},
 		},
 		"denied first, then allowed": {
 			scriptedAgent{events: []event.Payload{denied("1", "Bash", ""), event.Decision{CallID: "1", Tool: "Bash", Verdict: event.Allow}, success}},

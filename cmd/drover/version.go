@@ -62,14 +62,14 @@ func newVersionCommand() *cobra.Command {
 // describeBuild describes the program that info is of, which may be nil.
 func describeBuild(info *debug.BuildInfo) build {
 	b := build{
-		Module: "github.com/drover-agents/drover", Version: releaseVersion, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH,
+		Module: "github.com/drover-agents/drover", Version: cmp.Or(releaseVersion, claude.Version), Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH,
 		Agents: []testedAgent{{claudecode.Agent, claude.OldestTested, claude.PinnedVersion}},
 	}
 	if info == nil {
 		return b
 	}
 	b.Module = cmp.Or(info.Main.Path, b.Module)
-	if v := strings.TrimPrefix(info.Main.Version, "v"); v != "(devel)" && releaseVersion == claude.Version {
+	if v := strings.TrimPrefix(info.Main.Version, "v"); v != "(devel)" && releaseVersion == "" {
 		b.Version = cmp.Or(v, b.Version)
 	}
 	for _, s := range info.Settings {

@@ -24,6 +24,11 @@ func TestVersion_DescribesTheBuild(t *testing.T) {
 			t.Errorf("%q is not in:\n%s", line, got)
 		}
 	}
+	releaseVersion = claude.Version // a release of exactly the code's version
+	released := describeBuild(&debug.BuildInfo{Main: debug.Module{Version: "v0.0.0-20261119034738-d5bceab5c056"}}).Version
+	if releaseVersion = ""; released != claude.Version {
+		t.Errorf("a release describes itself as %s, want %s", released, claude.Version)
+	}
 	for _, info := range []*debug.BuildInfo{nil, {}, {Main: debug.Module{Version: "(devel)"}}} {
 		if b := describeBuild(info); b.Version != claude.Version || b.Module != "github.com/drover-agents/drover" || !strings.Contains(b.text(), "commit       unknown\n") {
 			t.Errorf("a build without details is %+v", b)

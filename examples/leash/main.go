@@ -40,7 +40,7 @@ func run(ctx context.Context, out io.Writer, opts *claude.Options) error {
 	opts.MCPServers = map[string]claude.MCPServer{"town": server.Server()}
 	opts.Hooks = []claude.Hook{
 		claude.On("Bash", func(_ context.Context, in *claude.PreToolUseInput) (*claude.PreToolUseOutput, error) {
-			return claude.DenyTool("no shell in this house"), nil
+			return claude.DenyTool("No shell is available. Continue without this call."), nil
 		}),
 	}
 	opts.AllowedTools = []string{"mcp__town__weather"}

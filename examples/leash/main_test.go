@@ -20,7 +20,7 @@ func TestLeash_ShellIsDenied(t *testing.T) {
 	if err := run(t.Context(), t.Output(), cli.Options(model)); err != nil {
 		t.Fatal(err)
 	}
-	if got, _, _ := model.ToolResult("Bash"); !strings.Contains(got, "no shell in this house") {
+	if got, _, _ := model.ToolResult("Bash"); !strings.Contains(got, "No shell is available. Continue without this call.") {
 		t.Errorf("the model saw %q of Bash, want the refusal", got)
 	}
 	if got, _, _ := model.ToolResult("mcp__town__weather"); got != "It rains in Ulm." {

@@ -35,7 +35,7 @@ func main() {
 func run(ctx context.Context, out io.Writer, opts *claude.Options) error {
 	model, err := script.Start(script.New(
 		script.Call("Bash", script.Input{"command": "ls | wc -l", "description": "Count the files"}),
-		script.Structured(script.Input{"files": 2, "note": "said by a script"}),
+		script.Structured(script.Input{"files": 2, "note": "written by a script"}),
 	))
 	if err != nil {
 		return err

@@ -22,7 +22,7 @@ func TestScripted_UsesTheScriptAlone(t *testing.T) {
 	if err := run(t.Context(), &out, opts); err != nil {
 		t.Fatal(err)
 	}
-	if got, want := out.String(), "2 files, said by a script; the tool counted 2\n"; got != want {
+	if got, want := out.String(), "2 files, written by a script; the tool counted 2\n"; got != want {
 		t.Errorf("scripted printed %q, want %q", got, want)
 	}
 }

@@ -46,7 +46,7 @@ type Error struct {
 func (e *Error) Error() string {
 	s := fmt.Sprintf("installing claude %s: %v", Pinned, e.Err)
 	if e.Output != "" {
-		s += "\n  npm said: " + e.Output
+		s += "\n  npm printed: " + e.Output
 	}
 	return s
 }

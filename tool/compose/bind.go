@@ -58,7 +58,7 @@ func newBinding(t *tool.Tool, values map[string]any) (*binding, error) {
 		b.fixed = append(b.fixed, member{name, raw})
 	}
 	if t.Input == nil {
-		return nil, errors.New("the tool does not say what its parameters are")
+		return nil, errors.New("the tool declares no parameters")
 	}
 	return b, b.split(t.Input)
 }

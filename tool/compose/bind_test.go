@@ -126,7 +126,7 @@ func TestBind_RefusesInvalidArguments(t *testing.T) {
 		{"unknown names", fetchTool(), map[string]any{"method": "GET", "verb": 1, "x": 2}, `no parameter is called "verb", "x"`},
 		{"a wrong type", fetchTool(), map[string]any{"tries": "two"}, "/tries: must be an integer"},
 		{"no JSON", fetchTool(), map[string]any{"tries": make(chan int)}, `value of "tries"`},
-		{"no parameters", untyped, map[string]any{"a": 1}, "does not say what its parameters are"},
+		{"no parameters", untyped, map[string]any{"a": 1}, "declares no parameters"},
 		{"a map", openTool(`{"type":"object","additionalProperties":{"type":"string"}}`), map[string]any{"a": "x"}, `no parameter is called "a"`},
 		{"parameters within themselves", tool.Must[branch, branch]("tree", "A tree.", nil), map[string]any{"name": "x"}, "refers to itself"},
 		{"a reference to what is fixed", openTool(`{"type":"object","properties":{"a":{"type":"string"},"b":{"$ref":"#/properties/a"}}}`), map[string]any{"a": "x"}, "no schema at"},

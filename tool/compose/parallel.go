@@ -63,7 +63,7 @@ func commonInput(parts []*tool.Tool) (*schema.Schema, error) {
 		case common == nil:
 			common = part
 		case !plainjson.Equal(common.Input.JSON(), part.Input.JSON()):
-			return nil, fmt.Errorf("parts %s and %s have different parameters; say with WithInput what the whole takes, "+
+			return nil, fmt.Errorf("parts %s and %s have different parameters; set with WithInput what the whole takes, "+
 				"and bring the parts to take it with Preprocess or Bind", common.Name, part.Name)
 		}
 	}

@@ -23,7 +23,7 @@ func weather(_ context.Context, in city) (string, error) { return "It rains in "
 
 // A program that is an MCP server, for every client that can start one.
 func ExampleServe() {
-	registry := tool.MustRegistry(nil, tool.Must("weather", "Tells the weather.", weather, tool.ReadOnly))
+	registry := tool.MustRegistry(nil, tool.Must("weather", "Returns the weather of a city.", weather, tool.ReadOnly))
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	if err := mcp.Serve(ctx, registry, &mcp.ServeOptions{Name: "town", Version: "1.0.0"}); err != nil {
@@ -34,7 +34,7 @@ func ExampleServe() {
 // The tools of a foreign server become tools of a registry of ours, with the risk that MCP
 // assumes of them.
 func ExampleImport() {
-	server := mcp.NewServer(tool.MustRegistry(nil, tool.Must("weather", "Tells the weather.", weather, tool.ReadOnly)), &mcp.ServeOptions{Name: "town"})
+	server := mcp.NewServer(tool.MustRegistry(nil, tool.Must("weather", "Returns the weather of a city.", weather, tool.ReadOnly)), &mcp.ServeOptions{Name: "town"})
 	web := httptest.NewServer(server)
 	defer web.Close()
 	defer server.Close()

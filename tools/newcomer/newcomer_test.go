@@ -58,8 +58,8 @@ func TestNewcomer_ProgramsOfThePagesRun(t *testing.T) {
 	command(t, root, "go", "build", "-o", bin, "./cmd/drover")
 	text := func(text string) []script.Turn { return []script.Turn{script.Text(text)} }
 
-	n.run(t, want{out: "It sells carts.\n", model: text("It sells carts.")}, "ask")
-	n.run(t, want{out: "Fine.\n- Carts, by team cart\n$", model: []script.Turn{
+	n.run(t, want{out: "It sells carts.\n", model: text("It sells carts."), sees: "What does this project do?"}, "ask")
+	n.run(t, want{out: "Fine.\n- Carts, by team cart\n$", sees: "team cart", model: []script.Turn{
 		script.Call("mcp__drover__owner", script.Input{"name": "cart"}),
 		script.Structured(script.Input{"summary": "Fine.", "issues": []string{"Carts, by team cart"}}),
 	}}, "review")
@@ -131,6 +131,7 @@ type want struct {
 	input, out string // out is how the output begins
 	code       int
 	model      []script.Turn
+	sees       string // a text that the model reads
 }
 
 // run runs a program that was built, in an environment that has the CLI, a key and the address of a scripted model alone.
@@ -145,6 +146,9 @@ func (n newcomer) run(t *testing.T, w want, args ...string) string {
 	out, _ := cmd.Output()
 	if got := cmd.ProcessState.ExitCode(); got != w.code || !strings.HasPrefix(string(out), w.out) {
 		t.Errorf("%q: exit code %d, want %d; it printed\n%s\nwant it to begin with\n%s\nerrors: %s", args, got, w.code, out, w.out, errs.String())
+	}
+	if w.sees != "" && !model.SawText(w.sees) {
+		t.Errorf("%q: the model has not read %q", args, w.sees)
 	}
 	if unused := model.Unused(); len(unused) > 0 {
 		t.Errorf("%q did not ask the model for %v", args, unused)
@@ -174,7 +178,7 @@ func (n newcomer) parallel(t *testing.T) {
 		script.Call("Bash", script.Input{"command": "echo MIT > project/LICENSE"}).When(script.Not(lazy), script.Not(script.SawText("project/LICENSE"))).Always(),
 		script.Text("Done.").Always(),
 	}}, args...)
-	if strings.Count(out, ": 1 written\n") != 2 {
+	if strings.Count(out, ": 1 written\n") != 2 || strings.Count(out, " written\n") != 2 {
 		t.Errorf("parallel printed %s", out)
 	}
 	for name, written := range map[string]bool{"a": true, "b": false, "c": true} {

@@ -206,16 +206,21 @@ func (r *release) pack(ctx context.Context, p platform, dir string) error {
 	return r.archive(p, dir, files)
 }
 
-// try asks a binary for its version, where this machine can run it.
+// try asks a binary for its version in both ways, where this machine can run it.
 func (r *release) try(ctx context.Context, p platform, binary string) error {
 	if p.os != runtime.GOOS || p.arch != runtime.GOARCH {
 		return nil
 	}
-	said, err := output(exec.CommandContext(ctx, binary, "--version"))
-	if err == nil && !slices.Contains(strings.Fields(said), r.version) {
-		err = fmt.Errorf("drover --version prints %q, want %s", said, r.version)
+	for _, ask := range []string{"--version", "version"} {
+		answer, err := output(exec.CommandContext(ctx, binary, ask))
+		if err != nil {
+			return err
+		}
+		if !slices.Contains(strings.Fields(answer), r.version) {
+			return fmt.Errorf("drover %s prints %q, want %s", ask, answer, r.version)
+		}
 	}
-	return err
+	return nil
 }
 
 // sum writes the checksums of all files of a folder, as sha256sum --check reads them.

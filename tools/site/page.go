@@ -71,10 +71,14 @@ func parse(file string, source []byte) *page {
 	}
 	for i := range p.sections {
 		p.sections[i].Page = p.title
-		p.sections[i].Text = strings.Join(strings.Fields(p.sections[i].Text), " ")
+		s := &p.sections[i]
+		s.Text = strings.TrimSpace(strings.TrimPrefix(words(s.Text), words(s.Heading))) // the heading is the first text below it
 	}
 	return p
 }
+
+// words is a text with one space between its words.
+func words(text string) string { return strings.Join(strings.Fields(text), " ") }
 
 // visit takes note of a node, and returns it if it is a comment.
 func (p *page) visit(n ast.Node) []ast.Node {

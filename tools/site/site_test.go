@@ -142,6 +142,10 @@ func TestBuild_BrokenPagesAreErrors(t *testing.T) {
 				if _, err := os.Stat(filepath.Join(out, "docs", "p.svg")); err != nil {
 					t.Error(err)
 				}
+				index, _ := os.ReadFile(filepath.Join(out, "search-index.js"))
+				if want := `{"a":"a.html#part","p":"A","h":"Part","t":"home"}`; !strings.Contains(string(index), want) {
+					t.Errorf("the index has no %s:\n%s", want, index)
+				}
 				return
 			}
 			if err == nil || !strings.Contains(err.Error(), c.want) {

@@ -19,7 +19,7 @@ type city struct {
 }
 
 func main() {
-	registry := tool.MustRegistry(nil, tool.Must("weather", "Tells the weather.", func(_ context.Context, in city) (string, error) {
+	registry := tool.MustRegistry(nil, tool.Must("weather", "Returns the weather of a city.", func(_ context.Context, in city) (string, error) {
 		return "It rains in " + in.City + ".", nil
 	}, tool.ReadOnly))
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)

@@ -30,7 +30,7 @@ type component struct {
 }
 
 func main() {
-	owner := tool.Must("owner", "Tells which team owns a component.", func(_ context.Context, in component) (string, error) {
+	owner := tool.Must("owner", "Returns the team that owns a component.", func(_ context.Context, in component) (string, error) {
 		return "team " + in.Name, nil
 	}, tool.ReadOnly)
 	p, err := prompt.NewPrompt[Review]("recipes", "review", prompt.Markdown("task", "Task", "Review this project. Name the owner of each issue.").With(owner))

@@ -42,7 +42,7 @@ var bindRights = rights{net: unix.LANDLOCK_ACCESS_NET_BIND_TCP}
 // basic is what every kernel with Landlock knows.
 var basic = feature{
 	rights: rights{files: (readRights | writeRights | nodeRights) &^ (unix.LANDLOCK_ACCESS_FS_REFER | unix.LANDLOCK_ACCESS_FS_TRUNCATE)},
-	holds:  "files can be opened, run, made and removed only where the rules say so",
+	holds:  "files can be opened, run, made and removed only where the rules allow it",
 }
 
 // later is what kernels learned since then, in that order.

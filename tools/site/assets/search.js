@@ -30,9 +30,13 @@
     return sum;
   };
 
+  // The text around the first word of the query, in whole words.
   const excerpt = (section, words) => {
     const at = Math.max(0, section.t.toLowerCase().indexOf(words[0]) - 60);
-    return (at > 0 ? "…" : "") + section.t.slice(at, at + 200);
+    const from = at > 0 ? section.t.indexOf(" ", at) + 1 : 0;
+    const space = section.t.lastIndexOf(" ", from + 200);
+    const end = from + 200 >= section.t.length ? section.t.length : space > from ? space : from + 200;
+    return (from > 0 ? "… " : "") + section.t.slice(from, end) + (end < section.t.length ? " …" : "");
   };
 
   const element = (name, text) => {
@@ -44,7 +48,8 @@
   const show = (sections, words) => {
     const hits = sections.map((section) => [score(section, words), section]).filter(([n]) => n > 0)
       .sort((a, b) => b[0] - a[0]);
-    found.replaceChildren(element("h2", hits.length === 1 ? "1 section" : hits.length + " sections"));
+    const all = hits.length === 1 ? "1 section" : hits.length + " sections";
+    found.replaceChildren(element("h2", hits.length > most ? "The first " + most + " of " + all : all));
     for (const [, section] of hits.slice(0, most)) {
       const title = element("a", section.p === section.h ? section.h : section.p + ": " + section.h);
       title.href = section.a;

@@ -103,7 +103,7 @@ func Decisions(w io.Writer, r *record.Run, d *record.Details) error {
 	return p.err
 }
 
-// chain writes what each policy said, in the order in which they were asked.
+// chain writes the verdict of each policy, in the order in which they were asked.
 func (p *page) chain(all []event.PolicyVerdict) {
 	for _, v := range all {
 		text := v.Policy + " abstained"

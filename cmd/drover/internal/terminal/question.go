@@ -297,7 +297,7 @@ func (q *question) explained(l layout) []string {
 	add("why", joinWords(q.Policy, q.Reason))
 	add("needs", q.Needs.String()+"; risk: "+q.Risk.String())
 	if q.Call.Description != "" {
-		add("says", q.Call.Description)
+		add("purpose", q.Call.Description)
 	}
 	var b bytes.Buffer
 	if json.Indent(&b, q.Call.Input, "", " ") != nil {

@@ -17,12 +17,12 @@ import (
 
 func TestError_RemovesPackageNames(t *testing.T) {
 	for text, want := range map[string]string{
-		"claude: CLI not found":                      "CLI not found",
-		"agent: claude: gate: no":                    "no",
-		"agent: permissions of the run: gate: no":    "permissions of the run: no",
-		"claude: one\nclaude: two":                   "one\ntwo",
-		"the CLI ended\n  claude said: no such file": "the CLI ended\n  claude said: no such file",
-		"an agent: no, a man":                        "an agent: no, a man",
+		"claude: CLI not found":                         "CLI not found",
+		"agent: claude: gate: no":                       "no",
+		"agent: permissions of the run: gate: no":       "permissions of the run: no",
+		"claude: one\nclaude: two":                      "one\ntwo",
+		"the CLI ended\n  standard error: no such file": "the CLI ended\n  standard error: no such file",
+		"an agent: no, a man":                           "an agent: no, a man",
 		"claude: CLI is too old: option VerbatimPrompts: is not known to the CLI, which would ignore it; use CLI 2.1.325": "CLI is too old: a prompt with standard input: is not known to the CLI, which would ignore it; use CLI 2.1.325",
 	} {
 		if got := Error(errorText(text)); got != want {
