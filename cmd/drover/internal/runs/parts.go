@@ -9,8 +9,8 @@ import (
 	"strings"
 
 	"github.com/drover-agents/drover/cmd/drover/internal/terminal"
-	"github.com/drover-agents/drover/cmd/drover/internal/wording"
 	"github.com/drover-agents/drover/event"
+	"github.com/drover-agents/drover/internal/display"
 	"github.com/drover-agents/drover/internal/plainjson"
 	"github.com/drover-agents/drover/internal/safetext"
 	"github.com/drover-agents/drover/record"
@@ -66,15 +66,15 @@ func Cost(w io.Writer, d *record.Details) error {
 	p.printf("%-32s %7s %12s %12s %12s %12s %10s\n", "model", "calls", "input", "from cache", "to cache", "output", "cost")
 	var sum float64
 	for _, m := range d.Models {
-		price := wording.Dollars(m.CostUSD)
+		price := display.Dollars(m.CostUSD)
 		if m.Unpriced {
 			price = "unknown"
 		}
-		p.printf("%-32s %7d %12s %12s %12s %12s %10s\n", safetext.Line(m.Model), m.Calls, wording.Thousands(m.Input), wording.Thousands(m.CacheRead),
-			wording.Thousands(m.CacheWrite), wording.Thousands(m.Output), price)
+		p.printf("%-32s %7d %12s %12s %12s %12s %10s\n", safetext.Line(m.Model), m.Calls, display.Thousands(m.Input), display.Thousands(m.CacheRead),
+			display.Thousands(m.CacheWrite), display.Thousands(m.Output), price)
 		sum += m.CostUSD
 	}
-	p.printf("%-32s %75s\n", "all", wording.Dollars(sum))
+	p.printf("%-32s %75s\n", "all", display.Dollars(sum))
 	return p.err
 }
 
@@ -157,7 +157,7 @@ func sumOf(d *record.Details) string {
 	for _, m := range d.Models {
 		usd += m.CostUSD
 	}
-	return wording.Dollars(usd)
+	return display.Dollars(usd)
 }
 
 func (p *page) diff(what, text string) {
@@ -193,7 +193,7 @@ func (p *page) parting(a, b *record.Run, c *record.Comparison) {
 		p.printf("\nThe calls: the same\n")
 		return
 	}
-	p.printf("\nThe calls: different after %s\n", wording.Plural(c.Same, "call"))
+	p.printf("\nThe calls: different after %s\n", display.Plural(c.Same, "call"))
 	for _, side := range []struct {
 		name string
 		run  *record.Run

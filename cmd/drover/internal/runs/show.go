@@ -15,8 +15,8 @@ import (
 	"time"
 
 	"github.com/drover-agents/drover/cmd/drover/internal/terminal"
-	"github.com/drover-agents/drover/cmd/drover/internal/wording"
 	"github.com/drover-agents/drover/event"
+	"github.com/drover-agents/drover/internal/display"
 	"github.com/drover-agents/drover/internal/safetext"
 	"github.com/drover-agents/drover/record"
 )
@@ -76,11 +76,11 @@ func Ago(d time.Duration) string {
 	case d < time.Minute:
 		return "just now"
 	case d < time.Hour:
-		return wording.Plural(int(d.Minutes()), "minute") + " ago"
+		return display.Plural(int(d.Minutes()), "minute") + " ago"
 	case d < 48*time.Hour:
-		return wording.Plural(int(d.Hours()), "hour") + " ago"
+		return display.Plural(int(d.Hours()), "hour") + " ago"
 	}
-	return wording.Plural(int(d.Hours()/24), "day") + " ago"
+	return display.Plural(int(d.Hours()/24), "day") + " ago"
 }
 
 // Show writes what people want to know of a run.
@@ -120,7 +120,7 @@ func status(r *record.Run, d *record.Details, now time.Time) string {
 	parts := []string{State(r)}
 	switch {
 	case r.End != nil:
-		parts = append(parts, terminal.Span(r.End.Duration))
+		parts = append(parts, display.Span(r.End.Duration))
 	case r.State == record.Lost:
 		parts = append(parts, "its program ended without the end of the run")
 	}
@@ -161,9 +161,9 @@ func cost(d *record.Details) string {
 	if len(d.Models) == 0 {
 		return ""
 	}
-	text := fmt.Sprintf("%s for %s tokens in %s", wording.Dollars(sum.CostUSD), wording.Thousands(sum.Input+sum.Output), wording.Plural(sum.Calls, "model call"))
+	text := fmt.Sprintf("%s for %s tokens in %s", display.Dollars(sum.CostUSD), display.Thousands(sum.Input+sum.Output), display.Plural(sum.Calls, "model call"))
 	if sum.CacheRead > 0 {
-		text += ", " + wording.Thousands(sum.CacheRead) + " of them from a cache"
+		text += ", " + display.Thousands(sum.CacheRead) + " of them from a cache"
 	}
 	if sum.Unpriced {
 		text += "; a part has no known price"
@@ -185,7 +185,7 @@ func (p *page) calls(r *record.Run, d *record.Details) {
 	for _, name := range slices.Sorted(maps.Keys(times)) {
 		names = append(names, fmt.Sprintf("%s %d", name, times[name]))
 	}
-	p.field("calls", wording.Plural(len(d.Calls), "call")+": "+strings.Join(names, ", "))
+	p.field("calls", display.Plural(len(d.Calls), "call")+": "+strings.Join(names, ", "))
 	for _, c := range d.Calls {
 		p.call(r, c)
 	}

@@ -13,9 +13,9 @@ import (
 	"time"
 
 	"github.com/drover-agents/drover/agent/claudecode/catalogue"
-	"github.com/drover-agents/drover/cmd/drover/internal/wording"
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/guard"
+	"github.com/drover-agents/drover/internal/display"
 	"github.com/drover-agents/drover/internal/ident"
 	"github.com/drover-agents/drover/tool"
 )
@@ -167,7 +167,7 @@ func (l *lines) end(e event.Event, p event.ToolResult) []row {
 		r.because = "" // the check has a row
 	}
 	if took > 0 && r.mark != "denied" && r.mark != notYet {
-		r.took = Span(took)
+		r.took = display.Span(took)
 	}
 	return append(l.parentRows(e), r)
 }
@@ -234,15 +234,15 @@ func extent(result string) string {
 	case n == 1:
 		return size(len(result))
 	}
-	return wording.Plural(n, "line")
+	return display.Plural(n, "line")
 }
 
 // failureLine is why a call has failed. The line after the exit code of a command has more details.
 func failureLine(text string) string {
-	first := wording.FirstLine(text)
+	first := display.FirstLine(text)
 	_, rest, _ := strings.Cut(text, first)
 	if strings.HasPrefix(first, "Exit code ") {
-		return joinWords(first, wording.FirstLine(rest))
+		return joinWords(first, display.FirstLine(rest))
 	}
 	return first
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/drover-agents/drover/gateway"
 	"github.com/drover-agents/drover/gateway/proxy"
 	"github.com/drover-agents/drover/guard"
+	"github.com/drover-agents/drover/internal/display"
 	"github.com/drover-agents/drover/isolation"
 	"github.com/drover-agents/drover/workspace"
 )
@@ -44,9 +45,9 @@ func (l *lines) notice(r row, p event.Payload) []row {
 		}
 	case claudecode.Compaction:
 		r.what, r.subject = "compact", "the conversation was summarised"
-		r.figures = wording.Thousands(int64(p.TokensBefore)) + " tok"
+		r.figures = display.Thousands(int64(p.TokensBefore)) + " tok"
 		if p.TokensAfter != nil {
-			r.figures = wording.Thousands(int64(p.TokensBefore)) + " to " + wording.Thousands(int64(*p.TokensAfter)) + " tok"
+			r.figures = display.Thousands(int64(p.TokensBefore)) + " to " + display.Thousands(int64(*p.TokensAfter)) + " tok"
 		}
 	case claudecode.RateLimit:
 		r.what, r.subject, r.tone = "limit", joinWords(strings.ReplaceAll(p.Type, "_", " "), strings.ReplaceAll(p.Status, "_", " ")), toneBad
@@ -87,10 +88,10 @@ func (l *lines) task(r row, p claudecode.Task) []row {
 		delete(l.tasks, p.ID)
 		r.figures = cmp.Or(p.Status, "over")
 		if p.Status != "completed" {
-			r.mark, r.tone, r.because, r.figures = cmp.Or(p.Status, "over"), toneBad, cmp.Or(wording.FirstLine(p.Error), wording.FirstLine(p.Summary)), ""
+			r.mark, r.tone, r.because, r.figures = cmp.Or(p.Status, "over"), toneBad, cmp.Or(display.FirstLine(p.Error), display.FirstLine(p.Summary)), ""
 		}
 		if p.DurationMS > 0 {
-			r.took = Span(time.Duration(p.DurationMS) * time.Millisecond)
+			r.took = display.Span(time.Duration(p.DurationMS) * time.Millisecond)
 		}
 	case begins:
 		t.announced = true
@@ -110,7 +111,7 @@ func cellRow(r row, p event.Payload) []row {
 			r.mark, r.because, r.tone = "lacking", strings.Join(p.Missing, "; "), toneBad
 		}
 	case isolation.Breach:
-		r.what, r.subject, r.rows, r.tone = "breach", wording.FirstLine(wording.Text(p.Message)), errorRows, toneBad
+		r.what, r.subject, r.rows, r.tone = "breach", display.FirstLine(wording.Text(p.Message)), errorRows, toneBad
 	case proxy.Connection:
 		if p.Verdict != proxy.Denied {
 			return nil
@@ -128,7 +129,7 @@ func cellRow(r row, p event.Payload) []row {
 		r.what, r.subject, r.rows, r.tone = "limit", wording.Text(p.Reason), errorRows, toneBad
 	case gateway.BackOff:
 		r.what, r.subject = "waiting", fmt.Sprintf("the model's service has too much to do (%d)", p.Status)
-		r.figures = Span(time.Duration(p.WaitMS * float64(time.Millisecond)))
+		r.figures = display.Span(time.Duration(p.WaitMS * float64(time.Millisecond)))
 	default:
 		return nil
 	}

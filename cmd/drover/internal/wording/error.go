@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package wording has the words that all commands use in the same way: errors for people, numbers and amounts.
+// Package wording has the words that all commands use for errors: flags where errors of the packages name options.
 package wording
 
 import (
@@ -8,13 +8,8 @@ import (
 	"strings"
 
 	"github.com/drover-agents/drover/advice"
+	"github.com/drover-agents/drover/internal/display"
 )
-
-// packageNames are what errors of our packages begin with. They help programmers, not people.
-var packageNames = regexp.MustCompile(`(?m)(^|: )(?:drover|claude|claudecode|agent|agentfile|prompt|gate|gateway|guard|isolation|transcript|tool|event|schema|script|workspace): `)
-
-// insideTheCell is advice of the CLI about an address that exists inside the cell only.
-var insideTheCell = regexp.MustCompile(` This is a server-side issue, [^\n]*check your inference gateway \([^)\n]*\)\.`)
 
 // flags map advice for programs to what a user of the command can do. An alternative that has no flag is left out.
 var flags = []struct {
@@ -75,20 +70,4 @@ func Advice(next string) string {
 }
 
 // Text is the text of an error without the names of packages, and with flags for options.
-func Text(text string) string {
-	text = fields.Replace(insideTheCell.ReplaceAllString(text, ""))
-	for { // matches do not overlap, but names may follow each other
-		shorter := packageNames.ReplaceAllString(text, "$1")
-		if shorter == text {
-			return strings.TrimSpace(text)
-		}
-		text = shorter
-	}
-}
-
-// FirstLine returns the first line of a text, without the tags that the CLI puts around errors.
-func FirstLine(text string) string {
-	text = strings.TrimSuffix(strings.TrimPrefix(strings.TrimSpace(text), "<tool_use_error>"), "</tool_use_error>")
-	first, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
-	return strings.TrimSpace(first)
-}
+func Text(text string) string { return display.Text(fields.Replace(text)) }
