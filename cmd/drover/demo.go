@@ -27,6 +27,7 @@ import (
 	"github.com/drover-agents/drover/claude/script"
 	"github.com/drover-agents/drover/cmd/drover/internal/runs"
 	"github.com/drover-agents/drover/cmd/drover/internal/terminal"
+	"github.com/drover-agents/drover/cmd/drover/internal/wording"
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/gate"
 	"github.com/drover-agents/drover/gateway"
@@ -153,9 +154,9 @@ func (d *demo) review(ctx context.Context, adapter agent.Adapter) error {
 	if err != nil {
 		return err
 	}
-	display, approver := terminal.New(d.in, d.out, terminal.Options{Dir: d.project.dir, MaxUSD: demoUSD, Answer: writeReview})
-	defer display.Close()
-	defer afterEnd(ctx, display.Stopping)()
+	view, approver := terminal.New(d.in, d.out, terminal.Options{Dir: d.project.dir, MaxUSD: demoUSD, Answer: writeReview, Tools: adapter.Catalogue(), Reword: wording.Flags})
+	defer view.Close()
+	defer afterEnd(ctx, view.Stopping)()
 	run := root.Stream(ctx, adapter, p, d.options(approver))
 	began := false
 	for e, err := range run.Events() {
@@ -163,10 +164,10 @@ func (d *demo) review(ctx context.Context, adapter agent.Adapter) error {
 			break // Response has it too
 		}
 		if began = began || e.Kind != event.KindDone; began {
-			display.Show(e)
+			view.Show(e)
 		}
 	}
-	display.Close() // before anything else is printed
+	view.Close() // before anything else is printed
 	resp, err := run.Response()
 	if err != nil && !began { // there is nothing to look at
 		return err

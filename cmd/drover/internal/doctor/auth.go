@@ -68,7 +68,7 @@ func repairs(err error) []string {
 	var fixes []string
 	if auth, ok := errors.AsType[*isolation.AuthError](err); ok {
 		for _, fix := range auth.Fixes {
-			if fix = orAtFirst.ReplaceAllString(wording.Advice(fix), ""); fix != "" && !strings.Contains(fix, "Isolation.") {
+			if fix = orAtFirst.ReplaceAllString(wording.Flags(fix), ""); fix != "" && !strings.Contains(fix, "Isolation.") {
 				fixes = append(fixes, fix)
 			}
 		}

@@ -8,13 +8,13 @@ import (
 	"io"
 	"strings"
 
-	"github.com/drover-agents/drover/cmd/drover/internal/terminal"
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/internal/display"
 	"github.com/drover-agents/drover/internal/plainjson"
 	"github.com/drover-agents/drover/internal/safetext"
 	"github.com/drover-agents/drover/record"
 	"github.com/drover-agents/drover/session"
+	"github.com/drover-agents/drover/tool"
 )
 
 // Events writes the events of the log as lines of JSON, each with its position.
@@ -82,7 +82,7 @@ func Cost(w io.Writer, d *record.Details) error {
 func Decisions(w io.Writer, r *record.Run, d *record.Details) error {
 	p := &page{w: w}
 	for _, c := range d.Calls {
-		name, _ := terminal.ToolName(c.Name)
+		name, _ := tool.ShortName(c.Name)
 		p.printf("%s\n", safetext.Line(fmt.Sprintf("%s  %s", name, Subject(r, c))))
 		for _, made := range c.Decisions {
 			text := fmt.Sprintf("%s by %s", made.Verdict, made.Policy)
@@ -203,7 +203,7 @@ func (p *page) parting(a, b *record.Run, c *record.Comparison) {
 			p.printf("  %s: no more calls\n", side.name)
 			continue
 		}
-		name, _ := terminal.ToolName(side.call.Name)
+		name, _ := tool.ShortName(side.call.Name)
 		p.printf("  %s: %s\n", side.name, safetext.Line(fmt.Sprintf("%s  %s  %s", name, Subject(side.run, *side.call), outcome(*side.call))))
 		if denied := side.call.Denied(); denied != nil {
 			p.printf("     %s\n", safetext.Line(by(*denied)))

@@ -14,11 +14,13 @@ import (
 	"strings"
 	"time"
 
+	"github.com/drover-agents/drover/agent/claudecode/catalogue"
 	"github.com/drover-agents/drover/cmd/drover/internal/terminal"
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/internal/display"
 	"github.com/drover-agents/drover/internal/safetext"
 	"github.com/drover-agents/drover/record"
+	"github.com/drover-agents/drover/tool"
 )
 
 // A page is written line by line. The first error of the writer ends it.
@@ -178,7 +180,7 @@ func (p *page) calls(r *record.Run, d *record.Details) {
 	}
 	times := map[string]int{}
 	for _, c := range d.Calls {
-		name, _ := terminal.ToolName(c.Name)
+		name, _ := tool.ShortName(c.Name)
 		times[name]++
 	}
 	var names []string
@@ -192,7 +194,7 @@ func (p *page) calls(r *record.Run, d *record.Details) {
 }
 
 func (p *page) call(r *record.Run, c record.Call) {
-	name, _ := terminal.ToolName(c.Name)
+	name, _ := tool.ShortName(c.Name)
 	p.printf("%s\n", p.cut(fmt.Sprintf("%*.1f  %-10s %s  %s", labelWidth-2, c.Began.Sub(r.Began).Seconds(), outcome(c), name, Subject(r, c)), 0))
 	if denied := c.Denied(); denied != nil {
 		p.printf("%*s%s\n", labelWidth+12, "", p.cut(by(*denied), labelWidth+12))
@@ -203,7 +205,7 @@ func (p *page) call(r *record.Run, c record.Call) {
 
 // Subject is what a call is about.
 func Subject(r *record.Run, c record.Call) string {
-	return terminal.Subject(event.ToolCall{Name: c.Name, Input: c.Input}, r.Folder)
+	return catalogue.Tools().Subject(c.Name, c.Input, r.Folder)
 }
 
 func outcome(c record.Call) string {

@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/drover-agents/drover/advice"
-	"github.com/drover-agents/drover/cmd/drover/internal/wording"
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/internal/display"
 	"github.com/drover-agents/drover/internal/recent"
@@ -135,7 +134,7 @@ func (l *lines) made(e event.Event) []row {
 	case event.ToolLog:
 		r.what, r.subject, r.figures, r.deep = "log", p.Message, p.Level, l.deepOf(p.ID)
 	case event.Error:
-		l.failure = advice.Render(wording.Text(p.Message), wording.Advice(p.Next))
+		l.failure = advice.Render(l.opts.text(p.Message), l.opts.reworded(p.Next))
 		r.what, r.subject, r.rows, r.tone = "error", joinWords(p.Code, l.failure), errorRows, toneBad
 		if p.Recoverable {
 			r.what, r.subject, r.tone = "trouble", l.failure, toneNone
@@ -295,12 +294,12 @@ func resumeRow(r row, p event.Done) []row {
 func (l *lines) why(p event.Done) string {
 	switch p.Status {
 	case event.DoneError:
-		if why := display.FirstLine(wording.Text(p.Result)); why != display.FirstLine(l.failure) {
+		if why := display.FirstLine(l.opts.text(p.Result)); why != display.FirstLine(l.failure) {
 			return why
 		}
 	case event.DoneInterrupted:
 		if p.Reason != context.Canceled.Error() { // which has no more details
-			return wording.Text(p.Reason)
+			return l.opts.text(p.Reason)
 		}
 	case event.DoneMaxTurns:
 		return "the limit of turns is reached"

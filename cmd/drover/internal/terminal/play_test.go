@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/drover-agents/drover/agent/claudecode/catalogue"
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/gate"
 	"github.com/drover-agents/drover/tool"
@@ -62,7 +63,7 @@ func play(name string) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	p := &player{dir: os.Getenv(playDirVariable)}
 	work := map[string]string{"edit": p.dir}
-	p.View, p.Approver = New(os.Stdin, os.Stdout, Options{Dir: cmp.Or(work[name], "/work"), MaxUSD: 0.5, Quiet: name == "quiet"})
+	p.View, p.Approver = New(os.Stdin, os.Stdout, Options{Dir: cmp.Or(work[name], "/work"), MaxUSD: 0.5, Quiet: name == "quiet", Tools: catalogue.Tools()})
 	func() {
 		defer p.Close()
 		plays[name](ctx, p)

@@ -13,9 +13,9 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/drover-agents/drover/agent/claudecode/catalogue"
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/gate"
+	"github.com/drover-agents/drover/tool"
 )
 
 var _ gate.Approver = (*live)(nil)
@@ -34,8 +34,8 @@ func (v *live) Approve(ctx context.Context, q gate.Question) (gate.Answer, error
 		return gate.Answer{}, errClosed
 	}
 	defer v.asked()
-	dir := v.lines.opts.Dir
-	v.ask(&question{Question: q, dir: dir, change: changeOf(q.Call, dir, true)})
+	opts := &v.lines.opts
+	v.ask(&question{Question: q, opts: opts, change: opts.changeOf(q.Call, true)})
 	select {
 	case <-time.After(timeToSee):
 	case <-ctx.Done():
@@ -198,7 +198,7 @@ func (v *live) explain() {
 // A question is in the status line, or about to be.
 type question struct {
 	gate.Question
-	dir    string
+	opts   *Options
 	change []string // the lines of a diff
 	open   bool     // keys count
 	reason *string  // of a denial, as far as it is typed
@@ -246,7 +246,8 @@ func (q *question) reasonLine(room int) string {
 }
 
 func (q *question) what() string {
-	return fmt.Sprintf("  %s wants to %s", safe(name(q.Call.Name)), q.wish())
+	name, _ := tool.ShortName(q.Call.Name)
+	return fmt.Sprintf("  %s wants to %s", safe(name), q.wish())
 }
 
 // keys are the choices as far as there is room for them, and how many columns they leave.
@@ -263,16 +264,11 @@ func (q *question) keys(room int) (keys string, left int) {
 	return keys, room - columns(keys) - 3
 }
 
-func name(tool string) string {
-	text, _ := ToolName(tool)
-	return text
-}
-
 // wish is what the call would do, in words for native tools.
 func (q *question) wish() string {
-	subject := safe(Subject(q.Call, q.dir))
+	subject := safe(q.opts.Tools.Subject(q.Call.Name, q.Call.Input, q.opts.Dir))
 	verb := "be called"
-	if native, ok := catalogue.Tools().Native(q.Call.Name); ok {
+	if native, ok := q.opts.Tools.Native(q.Call.Name); ok {
 		verb = cmp.Or(native.Verb, verb)
 	}
 	return verb + ": " + cmp.Or(subject, "{}")

@@ -12,6 +12,8 @@ import (
 
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/gate"
+	"github.com/drover-agents/drover/internal/display"
+	"github.com/drover-agents/drover/tool"
 )
 
 // A View shows one run. [New] makes it for a person, [NewJSON] for a program. It receives the events of the run and
@@ -39,6 +41,12 @@ type Options struct {
 	Dir string
 	// MaxUSD is the budget that the cost is shown against. Zero means none.
 	MaxUSD float64
+	// Tools is what is known of the tools of the agent: its adapter has it. It says which file a call is about,
+	// and what an edit changes. Calls of other tools are shown by their command or address, or else by their input.
+	Tools *tool.Catalogue
+	// Reword rewrites the texts of errors and their advice. A command names its flags in them where packages name options. Nil
+	// leaves them as they are.
+	Reword func(text string) string
 	// Answer writes the answer of a run in a form of its own.
 	Answer func(w io.Writer, done event.Done) error
 
@@ -66,6 +74,17 @@ func New(in io.Reader, out io.Writer, opts Options) (View, gate.Approver) {
 	v := newLive(keyboard, screen, opts, l)
 	return v, v
 }
+
+// reworded is a text as the program wants it, or as it is.
+func (o *Options) reworded(text string) string {
+	if o.Reword == nil {
+		return text
+	}
+	return o.Reword(text)
+}
+
+// text is the text of an error for people.
+func (o *Options) text(text string) string { return display.Text(o.reworded(text)) }
 
 // Is reports whether a stream is a terminal.
 func Is(stream any) bool {

@@ -20,6 +20,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/drover-agents/drover/agent/claudecode"
+	"github.com/drover-agents/drover/agent/claudecode/catalogue"
 	"github.com/drover-agents/drover/claude/claudetest"
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/gate"
@@ -90,7 +91,7 @@ func TestStopping_NamesStoppedCalls(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var out bytes.Buffer
-			p := newPlain(&out, Options{Dir: "/work"}, layout{width: 80})
+			p := newPlain(&out, Options{Dir: "/work", Tools: catalogue.Tools()}, layout{width: 80})
 			for _, e := range tt.events {
 				p.Show(event.New(e))
 			}
@@ -111,7 +112,7 @@ func TestStopping_PrintsNothingAfterTheSummary(t *testing.T) {
 		t.Errorf("got %q, want the summary alone", got)
 	}
 	var errs bytes.Buffer
-	j := NewJSON(io.Discard, &errs, func(err error) { t.Error(err) })
+	j := NewJSON(io.Discard, &errs, Options{}, func(err error) { t.Error(err) })
 	j.Show(event.New(event.Done{Status: event.DoneSuccess}))
 	j.Stopping()
 	if errs.Len() > 0 {

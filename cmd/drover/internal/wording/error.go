@@ -50,24 +50,25 @@ var fields = strings.NewReplacer(
 func Error(err error) string {
 	var lines []string
 	for text, next := range advice.All(err) {
-		lines = append(lines, advice.Render(Text(text), Advice(next)))
+		lines = append(lines, advice.Render(Text(text), Flags(next)))
 	}
 	return strings.Join(lines, "\n")
 }
 
-// Advice names flags where advice for programs names options.
-func Advice(next string) string {
+// Flags names flags where a text for programs names options. A line that is about options alone is left out.
+func Flags(text string) string {
 	var lines []string
-	for line := range strings.SplitSeq(next, "\n") {
+	for line := range strings.SplitSeq(text, "\n") {
+		left := line
 		for _, f := range flags {
-			line = f.found.ReplaceAllString(line, f.flag)
+			left = f.found.ReplaceAllString(left, f.flag)
 		}
-		if line != "" {
-			lines = append(lines, fields.Replace(line))
+		if left != "" || line == "" {
+			lines = append(lines, fields.Replace(left))
 		}
 	}
 	return strings.Join(lines, "\n")
 }
 
 // Text is the text of an error without the names of packages, and with flags for options.
-func Text(text string) string { return display.Text(fields.Replace(text)) }
+func Text(text string) string { return display.Text(Flags(text)) }
