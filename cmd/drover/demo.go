@@ -26,7 +26,6 @@ import (
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/claude/script"
 	"github.com/drover-agents/drover/cmd/drover/internal/runs"
-	"github.com/drover-agents/drover/cmd/drover/internal/terminal"
 	"github.com/drover-agents/drover/cmd/drover/internal/wording"
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/gate"
@@ -36,6 +35,7 @@ import (
 	"github.com/drover-agents/drover/isolation"
 	"github.com/drover-agents/drover/record"
 	"github.com/drover-agents/drover/session"
+	"github.com/drover-agents/drover/terminal"
 )
 
 func newDemoCommand() *cobra.Command {

@@ -20,7 +20,6 @@ import (
 	"github.com/drover-agents/drover/agent/claudecode/catalogue"
 	"github.com/drover-agents/drover/agent/claudecode/claudecell"
 	"github.com/drover-agents/drover/claude"
-	"github.com/drover-agents/drover/cmd/drover/internal/terminal"
 	"github.com/drover-agents/drover/cmd/drover/internal/wording"
 	"github.com/drover-agents/drover/gate"
 	"github.com/drover-agents/drover/guard"
@@ -29,6 +28,7 @@ import (
 	"github.com/drover-agents/drover/isolation"
 	"github.com/drover-agents/drover/prompt"
 	"github.com/drover-agents/drover/schema"
+	"github.com/drover-agents/drover/terminal"
 	"github.com/drover-agents/drover/tool"
 )
 

@@ -65,6 +65,8 @@ var layers = map[string][]string{
 	"agentfile": {".", "agent", "agent/claudecode/catalogue", "workspace", "prompt", "isolation", "guard", "gate", "tool", "schema", "internal/*"},
 	// The index links SQLite, and the command alone imports it.
 	"record/index": {"record", ".", "event", "session", "gateway", "isolation", "internal/*"},
+	// The view of a run: events in, lines out. It knows no agent.
+	"terminal": {".", "workspace", "isolation", "guard", "gate", "gateway", "gateway/proxy", "tool", "event", "internal/*"},
 	// The suite that evaluations by every adapter must pass.
 	"drovertest": {".", "agent", "workspace", "prompt", "guard", "session", "tool", "event"},
 	// Programs may use everything; internal packages know of nothing public, so that every public
@@ -145,7 +147,7 @@ func TestLayers_NothingImportsTools(t *testing.T) {
 }
 
 // knowNoAgent are packages that import no wire client of an agent, nor anything that does.
-var knowNoAgent = []string{"event", "schema", "launch", "tool", "tool/compose", "tool/mcp", "gate", "session", "guard", "prompt", "prompt/overrides", "workspace", "workspace/files", "agent", "gateway", "gateway/proxy", "gateway/gatewaytest", "isolation", "telemetry", "agentfile", ".", "agent/agenttest", "drovertest"}
+var knowNoAgent = []string{"event", "schema", "launch", "tool", "tool/compose", "tool/mcp", "gate", "session", "guard", "prompt", "prompt/overrides", "workspace", "workspace/files", "agent", "gateway", "gateway/proxy", "gateway/gatewaytest", "isolation", "telemetry", "agentfile", ".", "terminal", "agent/agenttest", "drovertest"}
 
 func TestLayers_CoreImportsNoWireClient(t *testing.T) {
 	for _, goos := range []string{"linux", "darwin", "windows"} {

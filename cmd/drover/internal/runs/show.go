@@ -15,11 +15,11 @@ import (
 	"time"
 
 	"github.com/drover-agents/drover/agent/claudecode/catalogue"
-	"github.com/drover-agents/drover/cmd/drover/internal/terminal"
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/internal/display"
 	"github.com/drover-agents/drover/internal/safetext"
 	"github.com/drover-agents/drover/record"
+	"github.com/drover-agents/drover/terminal"
 	"github.com/drover-agents/drover/tool"
 )
 
