@@ -45,13 +45,13 @@ func (c *call) mark() string {
 func (l *lines) begin(e event.Event, p event.ToolCall) []row {
 	l.writing = ""
 	const most = 4096 // bytes; no terminal is as wide, and calls are kept
-	c := &call{id: p.ID, subject: l.opts.Tools.Subject(p.Name, p.Input, l.opts.Dir), deep: l.depth(e), begun: l.since(e), change: l.opts.changeOf(p, false)}
+	c := &call{id: p.ID, subject: l.opts.Catalogue.Subject(p.Name, p.Input, l.opts.Dir), deep: l.depth(e), begun: l.since(e), change: l.opts.changeOf(p, false)}
 	if asked, ok := l.calls.Get(p.ID); ok && asked.what == "" {
 		c.change = asked.change
 	}
 	c.subject = strings.Clone(c.subject[:min(len(c.subject), most)])
 	c.what, c.ours = tool.ShortName(p.Name)
-	if t := l.opts.Tools; t != nil && p.Name == t.AnswerTool {
+	if t := l.opts.Catalogue; t != nil && p.Name == t.AnswerTool {
 		c.what, c.subject, c.answer = "answer", "in the form that was asked for", true
 	}
 	l.calls.Put(p.ID, c)

@@ -30,7 +30,7 @@ const maxChange = 256 << 10
 // changeOf are the lines of a diff of what a call of an editing tool changes, or nothing. A call that is about to be made
 // is compared with the file below Dir. Where that cannot be read, and for a call that may be over, the diff has only the texts of the call.
 func (o *Options) changeOf(c event.ToolCall, ahead bool) []string {
-	fields := o.Tools.Fields(c.Name)
+	fields := o.Catalogue.Fields(c.Name)
 	edits := fields.EditsIn(c.Input)
 	if len(edits) == 0 || len(c.Input) > maxChange {
 		return nil

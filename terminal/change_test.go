@@ -20,7 +20,7 @@ func TestChange_OfACall(t *testing.T) {
 	if err := os.Symlink(outside, filepath.Join(dir, "link")); err != nil {
 		t.Fatal(err)
 	}
-	opts := &Options{Tools: catalogue.Tools(), Dir: dir}
+	opts := &Options{Catalogue: catalogue.Tools(), Dir: dir}
 	edit := func(path, rest string) string { return `{"file_path":"` + path + `",` + rest + `}` }
 	for _, x := range []struct {
 		name, tool, input string

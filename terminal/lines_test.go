@@ -41,7 +41,7 @@ func TestLines_OfRecordedRuns(t *testing.T) {
 				if err != nil {
 					t.Fatalf("section %s: its name must be a width", f.Name)
 				}
-				got := shown(events, Options{Dir: "/work", MaxUSD: 0.5, Tools: catalogue.Tools()}, layout{width: columns})
+				got := shown(events, Options{Dir: "/work", MaxUSD: 0.5, Catalogue: catalogue.Tools()}, layout{width: columns})
 				checkWidth(t, got, columns)
 				if *update {
 					archive.Files[1+i].Data = []byte(got)

@@ -292,6 +292,39 @@ func TestQuestion_WithdrawnDisappears(t *testing.T) {
 	p.Over(0)
 }
 
+func TestQuestion_AnsweredElsewhereBecomesALine(t *testing.T) {
+	t.Parallel()
+	p := newPane(t, 80, 24, "other")
+	p.Wait(`wants to run: npm test   \[y`)
+	p.step("allow")
+	p.log("allow: withdrawn")
+	screen := p.Wait(`^  \d\d\.\d  Bash         answered on the page: allowed\n  Bash wants to run: npm test   \[y.*$`)
+	checkStatus(t, screen)
+	p.Keys("r")
+	p.Keys("-l", "half a reason") // the other one is faster
+	p.Wait(`half a reason_`)
+	p.step("deny")
+	p.log("deny: withdrawn")
+	screen = p.Wait(`answered on the page: allowed\n  \d\d\.\d  Bash         answered on the page: denied\n  model .* s$`)
+	checkStatus(t, screen)
+	p.step("done")
+	p.Over(0)
+}
+
+func TestDumbTerminal_SaysWhereAQuestionWasAnswered(t *testing.T) {
+	t.Parallel()
+	p := newPane(t, 80, 50, "dumb-other")
+	p.Wait(`ool:$`)
+	p.step("allow")
+	p.log("allow: withdrawn")
+	p.Wait(`\(no longer asked: answered on the page: allowed\)`)
+	p.step("deny")
+	p.log("deny: withdrawn")
+	p.Wait(`\(no longer asked: answered on the page: denied\)`)
+	p.step("done")
+	p.Over(0)
+}
+
 func TestQuestion_QueuesWhileLinesArrive(t *testing.T) {
 	t.Parallel()
 	p := newPane(t, 80, 24, "queue")

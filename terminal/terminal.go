@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package terminal shows a run: as a live view on a terminal, as lines in a pipe, as JSON for a program.
 package terminal
 
 import (
@@ -18,12 +17,6 @@ import (
 
 // A View shows one run. [New] makes it for a person, [NewJSON] for a program. It receives the events of the run and
 // writes them to its output; it decides nothing.
-//
-// It promises a person: a finished line is written once, in the order of the events, and stays. No line before the
-// answer is wider than the terminal. Text of a model or a tool is escaped: it cannot act on the terminal. Errors
-// have no names of packages. After Close nothing is written, and the terminal has the mode that it had before.
-//
-// It does not report errors of its output: a caller that has to know of them passes a writer that notices.
 type View interface {
 	// Show is called with each event, in order; the last one is the done event.
 	Show(e event.Event)
@@ -41,9 +34,9 @@ type Options struct {
 	Dir string
 	// MaxUSD is the budget that the cost is shown against. Zero means none.
 	MaxUSD float64
-	// Tools is what is known of the tools of the agent: its adapter has it. It says which file a call is about,
+	// Catalogue is what is known of the tools of the agent: its adapter has it. It says which file a call is about,
 	// and what an edit changes. Calls of other tools are shown by their command or address, or else by their input.
-	Tools *tool.Catalogue
+	Catalogue *tool.Catalogue
 	// Reword rewrites the texts of errors and their advice. A command names its flags in them where packages name options. Nil
 	// leaves them as they are.
 	Reword func(text string) string

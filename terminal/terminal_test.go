@@ -11,6 +11,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"strings"
 	"testing"
@@ -91,7 +92,7 @@ func TestStopping_NamesStoppedCalls(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var out bytes.Buffer
-			p := newPlain(&out, Options{Dir: "/work", Tools: catalogue.Tools()}, layout{width: 80})
+			p := newPlain(&out, Options{Dir: "/work", Catalogue: catalogue.Tools()}, layout{width: 80})
 			for _, e := range tt.events {
 				p.Show(event.New(e))
 			}
@@ -235,6 +236,18 @@ func TestLive_WritesOnlyChanges(t *testing.T) {
 	}
 	if written, _ := os.ReadFile(out.Name()); strings.Count(string(written), "model") != 1 {
 		t.Errorf("wrote %q, want one status line", written)
+	}
+}
+
+func TestDocs_TerminalNamesEveryOption(t *testing.T) {
+	page, err := os.ReadFile("../docs/terminal.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for field := range reflect.TypeFor[Options]().Fields() {
+		if field.IsExported() && !bytes.Contains(page, []byte("| `"+field.Name+"` |")) {
+			t.Errorf("the page does not name %s", field.Name)
+		}
 	}
 }
 

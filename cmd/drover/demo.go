@@ -154,7 +154,7 @@ func (d *demo) review(ctx context.Context, adapter agent.Adapter) error {
 	if err != nil {
 		return err
 	}
-	view, approver := terminal.New(d.in, d.out, terminal.Options{Dir: d.project.dir, MaxUSD: demoUSD, Answer: writeReview, Tools: adapter.Catalogue(), Reword: wording.Flags})
+	view, approver := terminal.New(d.in, d.out, terminal.Options{Dir: d.project.dir, MaxUSD: demoUSD, Answer: writeReview, Catalogue: adapter.Catalogue(), Reword: wording.Flags})
 	defer view.Close()
 	defer afterEnd(ctx, view.Stopping)()
 	run := root.Stream(ctx, adapter, p, d.options(approver))

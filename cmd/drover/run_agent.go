@@ -411,9 +411,9 @@ func (j *job) display(lost func(error)) (terminal.View, gate.Approver) {
 	}
 	out := &guardedWriter{to: to, failed: lost}
 	if j.options.json {
-		return terminal.NewJSON(out, j.streams.errs, terminal.Options{Tools: catalogue.Tools()}, lost), nil
+		return terminal.NewJSON(out, j.streams.errs, terminal.Options{Catalogue: catalogue.Tools()}, lost), nil
 	}
-	shown := terminal.Options{Quiet: j.options.quiet, Dir: j.dir, MaxUSD: float64(j.options.maxUSD), Tools: catalogue.Tools(), Reword: wording.Flags}
+	shown := terminal.Options{Quiet: j.options.quiet, Dir: j.dir, MaxUSD: float64(j.options.maxUSD), Catalogue: catalogue.Tools(), Reword: wording.Flags}
 	if terminal.Is(to) { // never lost without a signal, and the display must see it
 		return terminal.New(j.streams.in, to, shown)
 	}
