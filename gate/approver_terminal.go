@@ -92,7 +92,11 @@ func (t *Terminal) answer(ctx context.Context) (Answer, error) {
 		case errors.Is(err, io.EOF):
 			return Answer{Reason: noTerminal}, nil
 		case err != nil:
-			_, _ = io.WriteString(t.out, "\n(no longer asked)\n")
+			why := ""
+			if cause := context.Cause(ctx); cause != nil && !errors.Is(ctx.Err(), cause) {
+				why = ": " + safetext.Line(cause.Error())
+			}
+			_, _ = io.WriteString(t.out, "\n(no longer asked"+why+")\n")
 			return Answer{}, err
 		case stale:
 			_, _ = io.WriteString(t.out, "That line was begun before this question was asked. "+choices)

@@ -3,10 +3,13 @@
 package tool
 
 import (
+	"cmp"
 	"encoding/json"
+	"path/filepath"
 	"sync"
 
 	"github.com/drover-agents/drover/event"
+	"github.com/drover-agents/drover/internal/plainjson"
 )
 
 // A Catalogue is what is known of the tools that an agent has by itself. The agent's adapter hands it over. Code that
@@ -141,6 +144,23 @@ func (c *Catalogue) FilesOf(name string) FileUse {
 		return WritesFile
 	}
 	return NoFiles
+}
+
+// Subject is what a call is about, for people: a file, relative to dir where it is below that, a command, an address; else its
+// input on one line, which is empty for an input without fields. It may be long, and hold any characters.
+func (c *Catalogue) Subject(name string, input json.RawMessage, dir string) string {
+	var known struct{ Command, URL, Query, Pattern, Description string }
+	_ = json.Unmarshal(input, &known) // an input of another form is shown as it is
+	path := ""
+	if use := c.FilesOf(name); use == ReadsFile || use == WritesFile {
+		if paths, _ := c.Fields(name).PathsIn(input); len(paths) > 0 {
+			path = paths[0]
+		}
+	}
+	if rel, err := filepath.Rel(dir, path); err == nil && dir != "" && filepath.IsLocal(rel) {
+		path = rel
+	}
+	return cmp.Or(path, known.Command, known.URL, known.Query, known.Pattern, known.Description, plainjson.OneLine(input))
 }
 
 // PathsIn returns the paths that an input names, as they are spelled. It reports false where there may be others.

@@ -39,3 +39,25 @@ func TestFields_EditsOfAnInput(t *testing.T) {
 		})
 	}
 }
+
+func TestCatalogue_SubjectOfACall(t *testing.T) {
+	known := &tool.Catalogue{Natives: []tool.Native{{Name: "Read", Files: tool.ReadsFile, Fields: tool.Fields{Paths: []string{"file_path"}}}, {Name: "Find", Fields: tool.Fields{Paths: []string{"file_path"}}}}}
+	for name, x := range map[string]struct {
+		of         *tool.Catalogue
+		tool, call string
+		want       string
+	}{
+		"a file below the folder":      {known, "Read", `{"file_path":"/work/a/b.go"}`, "a/b.go"},
+		"a file elsewhere":             {known, "Read", `{"file_path":"/etc/hosts"}`, "/etc/hosts"},
+		"a tool that reads no file":    {known, "Find", `{"file_path":"/work/a","pattern":"x"}`, "x"},
+		"without a catalogue":          {nil, "Read", `{"file_path": "/work/a"}`, `{"file_path":"/work/a"}`},
+		"a common tool without one":    {nil, "read_file", `{"path":"/work/a"}`, "a"},
+		"a command before its meaning": {nil, "Bash", `{"command":"ls","description":"list"}`, "ls"},
+		"nothing":                      {nil, "now", ` {} `, ""},
+		"not JSON":                     {nil, "now", `{"a`, `{"a`},
+	} {
+		if got := x.of.Subject(x.tool, json.RawMessage(x.call), "/work"); got != x.want {
+			t.Errorf("%s: %q, want %q", name, got, x.want)
+		}
+	}
+}

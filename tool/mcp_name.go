@@ -2,7 +2,11 @@
 
 package tool
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/drover-agents/drover/internal/ident"
+)
 
 // An MCPName names a tool of an MCP server, or all tools of the server where Tool is empty.
 type MCPName struct{ Server, Tool string }
@@ -57,4 +61,20 @@ func (n MCPName) String() string {
 		return mcpPrefix + n.Server
 	}
 	return mcpPrefix + n.Server + "__" + n.Tool
+}
+
+// ShortName is the name of a tool for people: "Bash"; "server: tool" of an MCP server. A tool of the program has the name that the
+// program gave it, and is ours.
+func ShortName(name string) (short string, ours bool) {
+	name = ident.PresentTool(name)
+	n, isMCP := ParseMCPName(name)
+	switch {
+	case !isMCP:
+		return name, false
+	case n.Server == DefaultServerName:
+		return n.Tool, true
+	case n.Server == "" || n.Tool == "":
+		return n.Server + n.Tool, false
+	}
+	return n.Server + ": " + n.Tool, false
 }

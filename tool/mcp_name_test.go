@@ -49,3 +49,20 @@ func TestMCPName_IsReadAsItWasWritten(t *testing.T) {
 		}
 	})
 }
+
+func TestShortName_Cases(t *testing.T) {
+	for _, x := range []struct {
+		name, want string
+		ours       bool
+	}{
+		{"Bash", "Bash", false},
+		{"mcp__drover__deploy", "deploy", true},
+		{"mcp__wink__deploy", "deploy", true},
+		{"mcp__files__read", "files: read", false},
+		{"mcp__files", "files", false},
+	} {
+		if got, ours := tool.ShortName(x.name); got != x.want || ours != x.ours {
+			t.Errorf("%s: %q, ours %t, want %q, %t", x.name, got, ours, x.want, x.ours)
+		}
+	}
+}

@@ -24,7 +24,9 @@ func ExampleTask() {
 			fmt.Println(err)
 			return
 		}
-		fmt.Println(task.State, task.Status+":", task.Summary)
+		if task.State == claudecode.TaskEnded {
+			fmt.Println(task.Status+":", task.Summary)
+		}
 	}
-	// Output: ended completed: All tests pass.
+	// Output: completed: All tests pass.
 }

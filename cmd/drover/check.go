@@ -63,7 +63,7 @@ func checkAll(ctx context.Context, paths []string, s streams) error {
 		}
 		failed = ending{code: exitUsage}
 		for text, next := range advice.All(err) {
-			fmt.Fprintln(s.errs, safetext.Lines(advice.Render(wording.Text(text), wording.Advice(next))))
+			fmt.Fprintln(s.errs, safetext.Lines(advice.Render(wording.Text(text), wording.Flags(next))))
 		}
 	}
 	return failed

@@ -26,15 +26,16 @@ import (
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/claude/script"
 	"github.com/drover-agents/drover/cmd/drover/internal/runs"
-	"github.com/drover-agents/drover/cmd/drover/internal/terminal"
 	"github.com/drover-agents/drover/cmd/drover/internal/wording"
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/gate"
 	"github.com/drover-agents/drover/gateway"
 	"github.com/drover-agents/drover/guard"
+	"github.com/drover-agents/drover/internal/display"
 	"github.com/drover-agents/drover/isolation"
 	"github.com/drover-agents/drover/record"
 	"github.com/drover-agents/drover/session"
+	"github.com/drover-agents/drover/terminal"
 )
 
 func newDemoCommand() *cobra.Command {
@@ -123,7 +124,7 @@ func (d *demo) introduce(ready agent.Readiness) {
 	fmt.Fprintf(d.out, "set-up    claude %s  %s\n", ready.Version, state)
 	fmt.Fprintf(d.out, "model     %s\n", d.model.description)
 	fmt.Fprintf(d.out, "task      a review of the bundled shop, which is read-only, with one Go tool\n")
-	fmt.Fprintf(d.out, "limits    %s, %s tokens, %.0f minutes; what leaves out a file is sent back\n\n", wording.Dollars(demoUSD), wording.Thousands(demoTokens), demoTime.Minutes())
+	fmt.Fprintf(d.out, "limits    %s, %s tokens, %.0f minutes; what leaves out a file is sent back\n\n", display.Dollars(demoUSD), display.Thousands(demoTokens), demoTime.Minutes())
 }
 
 // isolation is the isolation of the agent: a cell that shows it the project read-only. Where there is no cell, the
@@ -153,9 +154,9 @@ func (d *demo) review(ctx context.Context, adapter agent.Adapter) error {
 	if err != nil {
 		return err
 	}
-	display, approver := terminal.New(d.in, d.out, terminal.Options{Dir: d.project.dir, MaxUSD: demoUSD, Answer: writeReview})
-	defer display.Close()
-	defer afterEnd(ctx, display.Stopping)()
+	view, approver := terminal.New(d.in, d.out, terminal.Options{Dir: d.project.dir, MaxUSD: demoUSD, Answer: writeReview, Catalogue: adapter.Catalogue(), Reword: wording.Flags})
+	defer view.Close()
+	defer afterEnd(ctx, view.Stopping)()
 	run := root.Stream(ctx, adapter, p, d.options(approver))
 	began := false
 	for e, err := range run.Events() {
@@ -163,10 +164,10 @@ func (d *demo) review(ctx context.Context, adapter agent.Adapter) error {
 			break // Response has it too
 		}
 		if began = began || e.Kind != event.KindDone; began {
-			display.Show(e)
+			view.Show(e)
 		}
 	}
-	display.Close() // before anything else is printed
+	view.Close() // before anything else is printed
 	resp, err := run.Response()
 	if err != nil && !began { // there is nothing to look at
 		return err
@@ -311,8 +312,8 @@ func (r *demoRecord) print(w io.Writer, resp *root.Response[review], m *demoMode
 		if m.upstream != nil {
 			charged = ", not charged"
 		}
-		fmt.Fprintf(w, "Cost     %s of %s for %s tokens in %s%s\n", wording.Dollars(resp.CostUSD()), wording.Dollars(demoUSD),
-			wording.Thousands(resp.Usage.InputTokens()+resp.Usage.OutputTokens()), wording.Plural(resp.Turns, "model call"), charged)
+		fmt.Fprintf(w, "Cost     %s of %s for %s tokens in %s%s\n", display.Dollars(resp.CostUSD()), display.Dollars(demoUSD),
+			display.Thousands(resp.Usage.InputTokens()+resp.Usage.OutputTokens()), display.Plural(resp.Turns, "model call"), charged)
 	}
 	r.printEvents(w)
 	if run, err := r.store.Find(runID); err == nil {

@@ -15,9 +15,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/drover-agents/drover/cmd/drover/internal/wording"
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/guard"
+	"github.com/drover-agents/drover/internal/display"
 	"github.com/drover-agents/drover/prompt"
 	"github.com/drover-agents/drover/tool"
 )
@@ -81,7 +81,7 @@ func (p project) countLines() *tool.Tool {
 			}
 			defer func() { _ = root.Close() }()
 			text, err := root.ReadFile(in.File)
-			return wording.Plural(bytes.Count(text, []byte("\n")), "line"), err
+			return display.Plural(bytes.Count(text, []byte("\n")), "line"), err
 		}, tool.ReadOnly)
 }
 

@@ -22,9 +22,9 @@ import (
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/claude/claudetest"
 	"github.com/drover-agents/drover/claude/script"
-	"github.com/drover-agents/drover/cmd/drover/internal/terminal/terminaltest"
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/guard"
+	"github.com/drover-agents/drover/internal/testkit"
 	"github.com/drover-agents/drover/isolation"
 	"github.com/drover-agents/drover/session"
 )
@@ -136,7 +136,7 @@ func TestDemo_Picture(t *testing.T) {
 	screen.Over(0)
 	text, _, _ := strings.Cut(screen.Coloured(), "exit code 0")
 	text, _, _ = strings.Cut(text, "\nEvents ")
-	picture := terminaltest.SVG(text)
+	picture := testkit.SVG(text)
 	if *update {
 		if err := os.WriteFile(path, []byte(picture), 0o600); err != nil {
 			t.Fatal(err)

@@ -12,7 +12,7 @@ import (
 
 	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/cmd/drover/internal/doctor"
-	"github.com/drover-agents/drover/cmd/drover/internal/terminal"
+	"github.com/drover-agents/drover/terminal"
 )
 
 // doctorWait bounds all checks together.

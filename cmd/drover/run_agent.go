@@ -18,9 +18,10 @@ import (
 	root "github.com/drover-agents/drover"
 	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/agent"
+	"github.com/drover-agents/drover/agent/claudecode/catalogue"
 	"github.com/drover-agents/drover/agent/claudecode/claudecell"
 	"github.com/drover-agents/drover/claude"
-	"github.com/drover-agents/drover/cmd/drover/internal/terminal"
+	"github.com/drover-agents/drover/cmd/drover/internal/wording"
 	"github.com/drover-agents/drover/gate"
 	"github.com/drover-agents/drover/guard"
 	"github.com/drover-agents/drover/internal/plainfile"
@@ -30,6 +31,7 @@ import (
 	"github.com/drover-agents/drover/record"
 	"github.com/drover-agents/drover/schema"
 	"github.com/drover-agents/drover/server"
+	"github.com/drover-agents/drover/terminal"
 	"github.com/drover-agents/drover/tool"
 )
 
@@ -448,9 +450,9 @@ func (j *job) display(lost func(error)) (terminal.View, gate.Approver) {
 	}
 	out := &guardedWriter{to: to, failed: lost}
 	if j.options.json {
-		return terminal.NewJSON(out, j.streams.errs, lost), nil
+		return terminal.NewJSON(out, j.streams.errs, terminal.Options{Catalogue: catalogue.Tools()}, lost), nil
 	}
-	shown := terminal.Options{Quiet: j.options.quiet, Dir: j.dir, MaxUSD: float64(j.options.maxUSD)}
+	shown := terminal.Options{Quiet: j.options.quiet, Dir: j.dir, MaxUSD: float64(j.options.maxUSD), Catalogue: catalogue.Tools(), Reword: wording.Flags}
 	if terminal.Is(to) { // never lost without a signal, and the display must see it
 		return terminal.New(j.streams.in, to, shown)
 	}

@@ -15,7 +15,6 @@ import (
 
 	"github.com/drover-agents/drover/claude/claudetest"
 	"github.com/drover-agents/drover/claude/script"
-	"github.com/drover-agents/drover/cmd/drover/internal/payload"
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/gateway"
 	"github.com/drover-agents/drover/gateway/proxy"
@@ -28,7 +27,14 @@ func emitted[P event.Payload](t *testing.T, out string) []P {
 	t.Helper()
 	var found []P
 	for _, e := range readEvents(t, []byte(out)) {
-		if p, is := payload.Typed(e.Payload).(P); is {
+		p, is := e.Payload.(P)
+		if raw, isRaw := e.Payload.(event.Extension); isRaw && raw.Kind == p.EventKind() {
+			if err := json.Unmarshal(raw.Data, &p); err != nil {
+				t.Fatal(err)
+			}
+			is = true
+		}
+		if is {
 			found = append(found, p)
 		}
 	}

@@ -13,12 +13,12 @@ import (
 	"sync"
 
 	"github.com/drover-agents/drover/advice"
-	"github.com/drover-agents/drover/cmd/drover/internal/terminal"
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/gate"
 	"github.com/drover-agents/drover/internal/ident"
 	"github.com/drover-agents/drover/record"
 	"github.com/drover-agents/drover/server"
+	"github.com/drover-agents/drover/terminal"
 )
 
 // liveFlags are the flags about watching a run from elsewhere.
@@ -131,7 +131,7 @@ func (j *job) watch(ctx context.Context) (announce, stay func(), err error) {
 	}
 	announce = sync.OnceFunc(func() { fmt.Fprintf(j.streams.errs, "drover: watch this run: %s\n", page.Address) })
 	return announce, func() {
-		if ctx.Err() == nil && terminal.Is(j.streams.in) && terminal.Is(j.streams.errs) {
+		if ctx.Err() == nil && terminal.Is(j.streams.in) && j.streams.screen != nil {
 			fmt.Fprintln(j.streams.errs, "drover: the page stays until you press Enter")
 			awaitEnter(ctx, j.streams.in)
 		}

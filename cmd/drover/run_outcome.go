@@ -16,7 +16,6 @@ import (
 	"github.com/drover-agents/drover/agent/claudecode"
 	"github.com/drover-agents/drover/agent/claudecode/catalogue"
 	"github.com/drover-agents/drover/claude/transcript"
-	"github.com/drover-agents/drover/cmd/drover/internal/payload"
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/gate"
 	"github.com/drover-agents/drover/gateway"
@@ -45,7 +44,7 @@ type reached struct {
 }
 
 func (r *reached) event(p event.Payload) {
-	switch p := payload.Typed(p).(type) {
+	switch p := p.(type) {
 	case gateway.Limit:
 		r.budget = p.Limit
 	case isolation.Breach:

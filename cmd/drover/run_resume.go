@@ -16,9 +16,9 @@ import (
 
 	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/cmd/drover/internal/runs"
-	"github.com/drover-agents/drover/cmd/drover/internal/terminal"
 	"github.com/drover-agents/drover/internal/ident"
 	"github.com/drover-agents/drover/internal/safetext"
+	"github.com/drover-agents/drover/terminal"
 )
 
 // resumeList is the value of --resume without a token: a person chooses.

@@ -11,17 +11,17 @@ import (
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/claude/claudetest"
 	"github.com/drover-agents/drover/claude/script"
-	"github.com/drover-agents/drover/cmd/drover/internal/terminal/terminaltest"
+	"github.com/drover-agents/drover/internal/testkit"
 )
 
 // startOnTerminal runs the command in a real terminal.
-func (p *program) startOnTerminal(t *testing.T, args ...string) *terminaltest.Pane {
+func (p *program) startOnTerminal(t *testing.T, args ...string) *testkit.Pane {
 	t.Helper()
 	return p.startOn(t, 100, 40, args...)
 }
 
 // startOn is startOnTerminal in a terminal of a size.
-func (p *program) startOn(t *testing.T, columns, rows int, args ...string) *terminaltest.Pane {
+func (p *program) startOn(t *testing.T, columns, rows int, args ...string) *testkit.Pane {
 	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
@@ -33,7 +33,7 @@ func (p *program) startOn(t *testing.T, columns, rows int, args ...string) *term
 		fmt.Fprintf(&b, " '%s=%s'", name, value)
 	}
 	fmt.Fprintf(&b, " %s '%s')", self, strings.Join(args, "' '"))
-	return terminaltest.Start(t, columns, rows, b.String())
+	return testkit.OpenPane(t, columns, rows, b.String())
 }
 
 func bashCall(command string) script.Turn {
@@ -89,14 +89,14 @@ func TestTerminal_ShowsTheDemo(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := terminaltest.Start(t, 80, 60, self+" demo", asCommand+"=1", "DROVER_CLAUDE="+cli.Path, envDemo+"=script", "TMPDIR="+t.TempDir())
+	p := testkit.OpenPane(t, 80, 60, self+" demo", asCommand+"=1", "DROVER_CLAUDE="+cli.Path, envDemo+"=script", "TMPDIR="+t.TempDir())
 	screen := strings.Join(p.Over(0), "\n")
 	for _, want := range []string{"set-up    claude " + claude.PinnedVersion, "count_lines", "denied", "  done         success", "\n\nReview\n", "\nCost     $", "\nRecord   /", "exit code 0"} {
 		if !strings.Contains(screen, want) {
 			t.Errorf("%q is not there:\n%s", want, screen)
 		}
 	}
-	if status := terminaltest.StatusLine.FindString(screen); status != "" && !strings.HasPrefix(status, "  0") {
+	if status := testkit.StatusLine.FindString(screen); status != "" && !strings.HasPrefix(status, "  0") {
 		t.Errorf("a status line is left: %q", status)
 	}
 }

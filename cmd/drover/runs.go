@@ -21,10 +21,10 @@ import (
 
 	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/cmd/drover/internal/runs"
-	"github.com/drover-agents/drover/cmd/drover/internal/terminal"
 	"github.com/drover-agents/drover/internal/ident"
 	"github.com/drover-agents/drover/internal/leftover"
 	"github.com/drover-agents/drover/record"
+	"github.com/drover-agents/drover/terminal"
 )
 
 const runsHelp = `Runs lists the runs that were kept, the latest first: each run of drover run and drover demo is, with every event, the

@@ -18,11 +18,11 @@ import (
 
 	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/cmd/drover/internal/runs"
-	"github.com/drover-agents/drover/cmd/drover/internal/terminal"
 	"github.com/drover-agents/drover/internal/leftover"
 	"github.com/drover-agents/drover/internal/plainjson"
 	"github.com/drover-agents/drover/record"
 	"github.com/drover-agents/drover/record/index"
+	"github.com/drover-agents/drover/terminal"
 )
 
 // runsFilter are the flags that choose runs.

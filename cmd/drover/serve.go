@@ -65,7 +65,7 @@ func (o *serveOptions) command() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.agents = args
 			o.words = serveWords(cmd)
-			return o.serve(cmd.Context(), streams{cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr()})
+			return o.serve(cmd.Context(), streams{in: cmd.InOrStdin(), out: cmd.OutOrStdout(), errs: cmd.ErrOrStderr()})
 		},
 		DisableFlagsInUseLine: true,
 	}

@@ -164,3 +164,15 @@ func plainNumbers(value any) any {
 	}
 	return value
 }
+
+// OneLine is JSON without white space. It is empty for null and an object without fields; a text that is not JSON stays as it is.
+func OneLine(text []byte) string {
+	var b bytes.Buffer
+	if json.Compact(&b, text) != nil {
+		return string(text)
+	}
+	if b.String() == "{}" || b.String() == "null" {
+		return ""
+	}
+	return b.String()
+}

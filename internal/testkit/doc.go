@@ -7,4 +7,5 @@
 //   - Costs: tests compare what inputs cost that differ in size alone.
 //   - Programs: a test starts its own program again, to kill it, or as an ordinary user where it runs as root.
 //     The CLI treats root differently, above all in bypass mode, and most people are not root.
+//   - Terminals: a command runs in a real one, tmux on a socket of its own, whose screen can be drawn as a picture.
 package testkit

@@ -27,7 +27,7 @@ var callMaps = map[string]string{
 	"agent/claudecode transcriptRecorder.agents": "reader: the subagents of the last 4096 calls",
 	"telemetry Run.calls":                        "reader: the spans of one turn",
 	"telemetry Run.agents":                       "reader: the spans of one turn",
-	"cmd/drover/internal/terminal lines.calls":   "reader: the last 4096",
+	"terminal lines.calls":                       "reader: the last 4096",
 	"cmd/drover denials.at":                      "reader: the last 4096",
 	"record folding.last":                        "reader: the calls of the log of one run",
 	"record/index runRows.calls":                 "reader: the calls of the log of one run",

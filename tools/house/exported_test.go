@@ -535,7 +535,7 @@ var pageOf = map[string][]string{
 	"docs/isolation.md": {"isolation", "agent/claudecode/claudecell"}, "docs/lifecycle.md": {"claude", "launch"}, "docs/compatibility.md": {"claude"},
 	"docs/model-scripts.md": {"claude/script", "claude/claudetest"}, "docs/prompts.md": {"prompt", "prompt/overrides"}, "docs/sessions.md": {"session"},
 	"docs/testing.md": {"claude/claudetest", "agent/agenttest", "drovertest", "session/storetest", "claude/transcript/storetest", "workspace/files/filestest", "gateway/gatewaytest"},
-	"docs/tools.md":   {"tool", "tool/compose", "tool/mcp"}, "docs/transcripts.md": {"claude/transcript"}, "docs/workspaces.md": {"workspace", "workspace/files"},
+	"docs/tools.md":   {"tool", "tool/compose", "tool/mcp"}, "docs/terminal.md": {"terminal"}, "docs/transcripts.md": {"claude/transcript"}, "docs/workspaces.md": {"workspace", "workspace/files"},
 }
 
 // pageNames are the names in the code of pages: as they are written, and single names by the package that a page is about.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/drover-agents/drover/agent/claudecode/claudecell"
 	"github.com/drover-agents/drover/cmd/drover/internal/wording"
+	"github.com/drover-agents/drover/internal/display"
 	"github.com/drover-agents/drover/isolation"
 )
 
@@ -26,7 +27,7 @@ func (m *machine) examineAuth(context.Context) *Check {
 	if err == nil {
 		return &Check{State: stateOK, Source: found.Name, Detail: strings.Join(append([]string{describeCredentials(found)}, found.Notes...), "; ")}
 	}
-	c := &Check{State: stateMissing, Detail: wording.FirstLine(wording.Error(err)), Fix: authFixes()}
+	c := &Check{State: stateMissing, Detail: display.FirstLine(wording.Error(err)), Fix: authFixes()}
 	if m.anySet(slices.Concat(m.options.Credentials, m.options.Clouds)) {
 		c.State, c.Fix = stateBroken, repairs(err)
 	}
@@ -67,7 +68,7 @@ func repairs(err error) []string {
 	var fixes []string
 	if auth, ok := errors.AsType[*isolation.AuthError](err); ok {
 		for _, fix := range auth.Fixes {
-			if fix = orAtFirst.ReplaceAllString(wording.Advice(fix), ""); fix != "" && !strings.Contains(fix, "Isolation.") {
+			if fix = orAtFirst.ReplaceAllString(wording.Flags(fix), ""); fix != "" && !strings.Contains(fix, "Isolation.") {
 				fixes = append(fixes, fix)
 			}
 		}

@@ -8,12 +8,12 @@ import (
 	"io"
 	"strings"
 
-	"github.com/drover-agents/drover/cmd/drover/internal/terminal"
-	"github.com/drover-agents/drover/cmd/drover/internal/wording"
 	"github.com/drover-agents/drover/event"
+	"github.com/drover-agents/drover/internal/display"
 	"github.com/drover-agents/drover/internal/plainjson"
 	"github.com/drover-agents/drover/internal/safetext"
 	"github.com/drover-agents/drover/record"
+	"github.com/drover-agents/drover/tool"
 )
 
 // Events writes the events of the log as lines of JSON, each with its position.
@@ -65,15 +65,15 @@ func Cost(w io.Writer, d *record.Details) error {
 	p.printf("%-32s %7s %12s %12s %12s %12s %10s\n", "model", "calls", "input", "from cache", "to cache", "output", "cost")
 	var sum float64
 	for _, m := range d.Models {
-		price := wording.Dollars(m.CostUSD)
+		price := display.Dollars(m.CostUSD)
 		if m.Unpriced {
 			price = "unknown"
 		}
-		p.printf("%-32s %7d %12s %12s %12s %12s %10s\n", safetext.Line(m.Model), m.Calls, wording.Thousands(m.Input), wording.Thousands(m.CacheRead),
-			wording.Thousands(m.CacheWrite), wording.Thousands(m.Output), price)
+		p.printf("%-32s %7d %12s %12s %12s %12s %10s\n", safetext.Line(m.Model), m.Calls, display.Thousands(m.Input), display.Thousands(m.CacheRead),
+			display.Thousands(m.CacheWrite), display.Thousands(m.Output), price)
 		sum += m.CostUSD
 	}
-	p.printf("%-32s %75s\n", "all", wording.Dollars(sum))
+	p.printf("%-32s %75s\n", "all", display.Dollars(sum))
 	return p.err
 }
 
@@ -81,7 +81,7 @@ func Cost(w io.Writer, d *record.Details) error {
 func Decisions(w io.Writer, r *record.Run, d *record.Details) error {
 	p := &page{w: w}
 	for _, c := range d.Calls {
-		name, _ := terminal.ToolName(c.Name)
+		name, _ := tool.ShortName(c.Name)
 		p.printf("%s\n", safetext.Line(fmt.Sprintf("%s  %s", name, Subject(r, c))))
 		for _, made := range c.Decisions {
 			text := fmt.Sprintf("%s by %s", made.Verdict, made.Policy)
@@ -156,7 +156,7 @@ func sumOf(d *record.Details) string {
 	for _, m := range d.Models {
 		usd += m.CostUSD
 	}
-	return wording.Dollars(usd)
+	return display.Dollars(usd)
 }
 
 func (p *page) diff(what, text string) {
@@ -192,7 +192,7 @@ func (p *page) parting(a, b *record.Run, c *record.Comparison) {
 		p.printf("\nThe calls: the same\n")
 		return
 	}
-	p.printf("\nThe calls: different after %s\n", wording.Plural(c.Same, "call"))
+	p.printf("\nThe calls: different after %s\n", display.Plural(c.Same, "call"))
 	for _, side := range []struct {
 		name string
 		run  *record.Run
@@ -202,7 +202,7 @@ func (p *page) parting(a, b *record.Run, c *record.Comparison) {
 			p.printf("  %s: no more calls\n", side.name)
 			continue
 		}
-		name, _ := terminal.ToolName(side.call.Name)
+		name, _ := tool.ShortName(side.call.Name)
 		p.printf("  %s: %s\n", side.name, safetext.Line(fmt.Sprintf("%s  %s  %s", name, Subject(side.run, *side.call), outcome(*side.call))))
 		if denied := side.call.Denied(); denied != nil {
 			p.printf("     %s\n", safetext.Line(by(*denied)))

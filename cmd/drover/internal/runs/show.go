@@ -14,11 +14,13 @@ import (
 	"strings"
 	"time"
 
-	"github.com/drover-agents/drover/cmd/drover/internal/terminal"
-	"github.com/drover-agents/drover/cmd/drover/internal/wording"
+	"github.com/drover-agents/drover/agent/claudecode/catalogue"
 	"github.com/drover-agents/drover/event"
+	"github.com/drover-agents/drover/internal/display"
 	"github.com/drover-agents/drover/internal/safetext"
 	"github.com/drover-agents/drover/record"
+	"github.com/drover-agents/drover/terminal"
+	"github.com/drover-agents/drover/tool"
 )
 
 // A page is written line by line. The first error of the writer ends it.
@@ -76,11 +78,11 @@ func Ago(d time.Duration) string {
 	case d < time.Minute:
 		return "just now"
 	case d < time.Hour:
-		return wording.Plural(int(d.Minutes()), "minute") + " ago"
+		return display.Plural(int(d.Minutes()), "minute") + " ago"
 	case d < 48*time.Hour:
-		return wording.Plural(int(d.Hours()), "hour") + " ago"
+		return display.Plural(int(d.Hours()), "hour") + " ago"
 	}
-	return wording.Plural(int(d.Hours()/24), "day") + " ago"
+	return display.Plural(int(d.Hours()/24), "day") + " ago"
 }
 
 // Show writes what people want to know of a run.
@@ -120,7 +122,7 @@ func status(r *record.Run, d *record.Details, now time.Time) string {
 	parts := []string{State(r)}
 	switch {
 	case r.End != nil:
-		parts = append(parts, terminal.Span(r.End.Duration))
+		parts = append(parts, display.Span(r.End.Duration))
 	case r.State == record.Lost:
 		parts = append(parts, "its program ended without the end of the run")
 	}
@@ -161,9 +163,9 @@ func cost(d *record.Details) string {
 	if len(d.Models) == 0 {
 		return ""
 	}
-	text := fmt.Sprintf("%s for %s tokens in %s", wording.Dollars(sum.CostUSD), wording.Thousands(sum.Input+sum.Output), wording.Plural(sum.Calls, "model call"))
+	text := fmt.Sprintf("%s for %s tokens in %s", display.Dollars(sum.CostUSD), display.Thousands(sum.Input+sum.Output), display.Plural(sum.Calls, "model call"))
 	if sum.CacheRead > 0 {
-		text += ", " + wording.Thousands(sum.CacheRead) + " of them from a cache"
+		text += ", " + display.Thousands(sum.CacheRead) + " of them from a cache"
 	}
 	if sum.Unpriced {
 		text += "; a part has no known price"
@@ -178,21 +180,21 @@ func (p *page) calls(r *record.Run, d *record.Details) {
 	}
 	times := map[string]int{}
 	for _, c := range d.Calls {
-		name, _ := terminal.ToolName(c.Name)
+		name, _ := tool.ShortName(c.Name)
 		times[name]++
 	}
 	var names []string
 	for _, name := range slices.Sorted(maps.Keys(times)) {
 		names = append(names, fmt.Sprintf("%s %d", name, times[name]))
 	}
-	p.field("calls", wording.Plural(len(d.Calls), "call")+": "+strings.Join(names, ", "))
+	p.field("calls", display.Plural(len(d.Calls), "call")+": "+strings.Join(names, ", "))
 	for _, c := range d.Calls {
 		p.call(r, c)
 	}
 }
 
 func (p *page) call(r *record.Run, c record.Call) {
-	name, _ := terminal.ToolName(c.Name)
+	name, _ := tool.ShortName(c.Name)
 	p.printf("%s\n", p.cut(fmt.Sprintf("%*.1f  %-10s %s  %s", labelWidth-2, c.Began.Sub(r.Began).Seconds(), outcome(c), name, Subject(r, c)), 0))
 	if denied := c.Denied(); denied != nil {
 		p.printf("%*s%s\n", labelWidth+12, "", p.cut(by(*denied), labelWidth+12))
@@ -203,7 +205,7 @@ func (p *page) call(r *record.Run, c record.Call) {
 
 // Subject is what a call is about.
 func Subject(r *record.Run, c record.Call) string {
-	return terminal.Subject(event.ToolCall{Name: c.Name, Input: c.Input}, r.Folder)
+	return catalogue.Tools().Subject(c.Name, c.Input, r.Folder)
 }
 
 func outcome(c record.Call) string {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package wording has the words that all commands use in the same way: errors for people, numbers and amounts.
+// Package wording has the words that all commands use for errors: flags where errors of the packages name options.
 package wording
 
 import (
@@ -8,13 +8,8 @@ import (
 	"strings"
 
 	"github.com/drover-agents/drover/advice"
+	"github.com/drover-agents/drover/internal/display"
 )
-
-// packageNames are what errors of our packages begin with. They help programmers, not people.
-var packageNames = regexp.MustCompile(`(?m)(^|: )(?:drover|claude|claudecode|agent|agentfile|prompt|gate|gateway|guard|isolation|transcript|tool|event|schema|script|workspace): `)
-
-// insideTheCell is advice of the CLI about an address that exists inside the cell only.
-var insideTheCell = regexp.MustCompile(` This is a server-side issue, [^\n]*check your inference gateway \([^)\n]*\)\.`)
 
 // flags map advice for programs to what a user of the command can do. An alternative that has no flag is left out.
 var flags = []struct {
@@ -55,40 +50,25 @@ var fields = strings.NewReplacer(
 func Error(err error) string {
 	var lines []string
 	for text, next := range advice.All(err) {
-		lines = append(lines, advice.Render(Text(text), Advice(next)))
+		lines = append(lines, advice.Render(Text(text), Flags(next)))
 	}
 	return strings.Join(lines, "\n")
 }
 
-// Advice names flags where advice for programs names options.
-func Advice(next string) string {
+// Flags names flags where a text for programs names options. A line that is about options alone is left out.
+func Flags(text string) string {
 	var lines []string
-	for line := range strings.SplitSeq(next, "\n") {
+	for line := range strings.SplitSeq(text, "\n") {
+		left := line
 		for _, f := range flags {
-			line = f.found.ReplaceAllString(line, f.flag)
+			left = f.found.ReplaceAllString(left, f.flag)
 		}
-		if line != "" {
-			lines = append(lines, fields.Replace(line))
+		if left != "" || line == "" {
+			lines = append(lines, fields.Replace(left))
 		}
 	}
 	return strings.Join(lines, "\n")
 }
 
 // Text is the text of an error without the names of packages, and with flags for options.
-func Text(text string) string {
-	text = fields.Replace(insideTheCell.ReplaceAllString(text, ""))
-	for { // matches do not overlap, but names may follow each other
-		shorter := packageNames.ReplaceAllString(text, "$1")
-		if shorter == text {
-			return strings.TrimSpace(text)
-		}
-		text = shorter
-	}
-}
-
-// FirstLine returns the first line of a text, without the tags that the CLI puts around errors.
-func FirstLine(text string) string {
-	text = strings.TrimSuffix(strings.TrimPrefix(strings.TrimSpace(text), "<tool_use_error>"), "</tool_use_error>")
-	first, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
-	return strings.TrimSpace(first)
-}
+func Text(text string) string { return display.Text(Flags(text)) }

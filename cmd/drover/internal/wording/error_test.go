@@ -54,7 +54,7 @@ func TestError_HasNoAdviceForPrograms(t *testing.T) {
 	}
 }
 
-func TestAdvice_NamesFlagsForOptions(t *testing.T) {
+func TestFlags_StandForOptions(t *testing.T) {
 	for next, want := range map[string]string{
 		"make room, or lower the floor":                                      "make room",
 		"look at it, or raise the limit on CPU time":                         "look at it",
@@ -64,8 +64,8 @@ func TestAdvice_NamesFlagsForOptions(t *testing.T) {
 		"install it; or set Isolation.Weakest (drover run --isolation host)": "install it; or use drover run --isolation host",
 		"leave it out and set Localhost (NetworkPolicy.AllowLocalhost)":      "leave it out, and add --allow-localhost",
 	} {
-		if got := Advice(next); got != want {
-			t.Errorf("Advice(%q) is %q, want %q", next, got, want)
+		if got := Flags(next); got != want {
+			t.Errorf("Flags(%q) is %q, want %q", next, got, want)
 		}
 	}
 }

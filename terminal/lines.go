@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"github.com/drover-agents/drover/advice"
-	"github.com/drover-agents/drover/cmd/drover/internal/wording"
 	"github.com/drover-agents/drover/event"
+	"github.com/drover-agents/drover/internal/display"
 	"github.com/drover-agents/drover/internal/recent"
 	"github.com/drover-agents/drover/internal/safetext"
 )
@@ -103,7 +103,7 @@ func (l *lines) made(e event.Event) []row {
 	r := row{at: l.since(e), deep: l.depth(e)}
 	switch p := e.Payload.(type) {
 	case event.Init:
-		r.what, r.subject, r.figures = "agent", joinWords(e.Agent, p.Model), wording.Plural(len(p.Tools), "tool")
+		r.what, r.subject, r.figures = "agent", joinWords(e.Agent, p.Model), display.Plural(len(p.Tools), "tool")
 	case event.Text:
 		l.writing = ""
 		r.what, r.subject, r.rows = "model", p.Content, textRows
@@ -134,7 +134,7 @@ func (l *lines) made(e event.Event) []row {
 	case event.ToolLog:
 		r.what, r.subject, r.figures, r.deep = "log", p.Message, p.Level, l.deepOf(p.ID)
 	case event.Error:
-		l.failure = advice.Render(wording.Text(p.Message), wording.Advice(p.Next))
+		l.failure = advice.Render(l.opts.text(p.Message), l.opts.reworded(p.Next))
 		r.what, r.subject, r.rows, r.tone = "error", joinWords(p.Code, l.failure), errorRows, toneBad
 		if p.Recoverable {
 			r.what, r.subject, r.tone = "trouble", l.failure, toneNone
@@ -220,19 +220,19 @@ func (l *lines) interrupted() string {
 func (l *lines) spent(u event.Usage) []string {
 	var out []string
 	if t := u.Tokens; t != nil {
-		text := wording.Thousands(u.InputTokens()+u.OutputTokens()) + " tok"
+		text := display.Thousands(u.InputTokens()+u.OutputTokens()) + " tok"
 		if t.Coverage == event.CoveragePartial {
 			text = "over " + text
 		}
 		if read := t.Totals.Input.CacheRead; read != nil && *read > 0 {
-			text += " (" + wording.Thousands(*read) + " cached)"
+			text += " (" + display.Thousands(*read) + " cached)"
 		}
 		out = append(out, text)
 	}
 	if c := u.Cost; c != nil {
-		text := wording.Dollars(c.USD)
+		text := display.Dollars(c.USD)
 		if l.opts.MaxUSD > 0 {
-			text += " of " + wording.Dollars(l.opts.MaxUSD)
+			text += " of " + display.Dollars(l.opts.MaxUSD)
 		}
 		out = append(out, text)
 	}
@@ -250,7 +250,7 @@ func (l *lines) status(room int, halting bool, elapsed time.Duration) string {
 	if halting {
 		what = "stopping " + what
 	}
-	figures := strings.Join(append([]string{clock(elapsed)}, l.spent(l.usage)...), "  ")
+	figures := strings.Join(append([]string{display.Clock(elapsed)}, l.spent(l.usage)...), "  ")
 	head := "  " + pad(Clip(what, whatMost), whatColumns) + "  "
 	left := room - columns(head) - 2 - columns(figures)
 	if left < leastSubject {
@@ -273,8 +273,8 @@ func (l *lines) done(e event.Event, p event.Done) []row {
 		out = append(out, r)
 	}
 	l.order, l.writing = nil, ""
-	figures := append([]string{wording.Plural(p.Usage.ToolUses, "call")}, l.spent(p.Usage)...)
-	figures = append(figures, Span(l.since(e))) // of the whole run; an agent counts only what it calls work
+	figures := append([]string{display.Plural(p.Usage.ToolUses, "call")}, l.spent(p.Usage)...)
+	figures = append(figures, display.Span(l.since(e))) // of the whole run; an agent counts only what it calls work
 	r := row{at: l.since(e), what: "done", subject: string(p.Status), because: l.why(p), figures: strings.Join(figures, "  "), tone: toneBad}
 	if p.Status == event.DoneSuccess {
 		r.tone = toneGood
@@ -294,12 +294,12 @@ func resumeRow(r row, p event.Done) []row {
 func (l *lines) why(p event.Done) string {
 	switch p.Status {
 	case event.DoneError:
-		if why := wording.FirstLine(wording.Text(p.Result)); why != wording.FirstLine(l.failure) {
+		if why := display.FirstLine(l.opts.text(p.Result)); why != display.FirstLine(l.failure) {
 			return why
 		}
 	case event.DoneInterrupted:
 		if p.Reason != context.Canceled.Error() { // which has no more details
-			return wording.Text(p.Reason)
+			return l.opts.text(p.Reason)
 		}
 	case event.DoneMaxTurns:
 		return "the limit of turns is reached"
@@ -335,31 +335,6 @@ func answerText(done event.Done) string {
 		return strings.ReplaceAll(b.String(), "\x7f", `\u007f`) // the escape of JSON, not the one of safetext
 	}
 	return cmp.Or(string(done.Output), done.Result)
-}
-
-// Span writes a duration with the figures that matter.
-func Span(d time.Duration) string {
-	switch {
-	case d < 10*time.Millisecond && d%time.Millisecond != 0:
-		return fmt.Sprintf("%.1f ms", float64(d.Microseconds())/1000)
-	case d < time.Second:
-		return fmt.Sprintf("%d ms", d.Milliseconds())
-	case d < time.Minute:
-		return fmt.Sprintf("%.1f s", d.Seconds())
-	}
-	return clock(d)
-}
-
-// clock writes whole seconds: "7 s", "3:05", "1:03:05".
-func clock(d time.Duration) string {
-	s := int(max(0, d).Seconds())
-	switch {
-	case s < 60:
-		return fmt.Sprintf("%d s", s)
-	case s < 3600:
-		return fmt.Sprintf("%d:%02d", s/60, s%60)
-	}
-	return fmt.Sprintf("%d:%02d:%02d", s/3600, s/60%60, s%60)
 }
 
 func size(n int) string {

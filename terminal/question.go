@@ -13,18 +13,36 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/drover-agents/drover/agent/claudecode/catalogue"
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/gate"
+	"github.com/drover-agents/drover/tool"
 )
 
 var _ gate.Approver = (*live)(nil)
 
-var errClosed = errors.New("drover: the terminal is closed")
+var errClosed = errors.New("terminal: the view is closed")
+
+// AnsweredElsewhere is the cause with which the context of a question ends that was answered elsewhere, as on a page in a
+// browser. An approver of [New] takes the question off the terminal and shows the answer in a line. It is set by the program that
+// asks in both places, with [context.WithCancelCause].
+type AnsweredElsewhere struct {
+	// Where is the place or the person, with its preposition: "on the page".
+	Where string
+	// Verdict is the answer.
+	Verdict event.Verdict
+}
+
+// Error is the line that is shown: "answered on the page: allowed".
+func (a AnsweredElsewhere) Error() string {
+	if a.Verdict == event.Allow {
+		return "answered " + a.Where + ": allowed"
+	}
+	return "answered " + a.Where + ": denied"
+}
 
 // Approve asks in the status line, one question at a time, and waits for a key. Keys count only after timeToSee, when the
 // choices appear: a key that was typed for something else must not approve an unread question.
-func (v *live) Approve(ctx context.Context, q gate.Question) (gate.Answer, error) {
+func (v *live) Approve(ctx context.Context, q gate.Question) (a gate.Answer, err error) {
 	select {
 	case v.turn <- struct{}{}:
 		defer func() { <-v.turn }()
@@ -33,9 +51,9 @@ func (v *live) Approve(ctx context.Context, q gate.Question) (gate.Answer, error
 	case <-v.over:
 		return gate.Answer{}, errClosed
 	}
-	defer v.asked()
-	dir := v.lines.opts.Dir
-	v.ask(&question{Question: q, dir: dir, change: changeOf(q.Call, dir, true)})
+	defer func() { v.asked(ctx, q, err) }()
+	opts := &v.lines.opts
+	v.ask(&question{Question: q, opts: opts, change: opts.changeOf(q.Call, true)})
 	select {
 	case <-time.After(timeToSee):
 	case <-ctx.Done():
@@ -76,12 +94,17 @@ func (v *live) listen() {
 	v.drawLocked(nil)
 }
 
-// asked takes the question off the screen.
-func (v *live) asked() {
+// asked takes the question off the screen, and shows an answer that came from elsewhere.
+func (v *live) asked(ctx context.Context, q gate.Question, err error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.question = nil
-	v.drawLocked(nil)
+	var above []string
+	if elsewhere, is := errors.AsType[AnsweredElsewhere](context.Cause(ctx)); is && err != nil {
+		name, _ := tool.ShortName(q.Call.Name)
+		above = v.laidOut([]row{{at: v.lines.since(event.Event{}), what: name, subject: elsewhere.Error()}})
+	}
+	v.drawLocked(above)
 	if !v.closed {
 		v.keyboard.silence()
 	}
@@ -108,7 +131,7 @@ func (v *live) key(ctx context.Context) (byte, error) {
 		}
 		key, err := v.keyboard.key()
 		if err != nil {
-			return 0, fmt.Errorf("drover: asking at the terminal: %w", err)
+			return 0, fmt.Errorf("terminal: asking a question: %w", err)
 		}
 		if key != 0 && ctx.Err() == nil {
 			return key, nil
@@ -198,7 +221,7 @@ func (v *live) explain() {
 // A question is in the status line, or about to be.
 type question struct {
 	gate.Question
-	dir    string
+	opts   *Options
 	change []string // the lines of a diff
 	open   bool     // keys count
 	reason *string  // of a denial, as far as it is typed
@@ -246,7 +269,8 @@ func (q *question) reasonLine(room int) string {
 }
 
 func (q *question) what() string {
-	return fmt.Sprintf("  %s wants to %s", safe(name(q.Call.Name)), q.wish())
+	name, _ := tool.ShortName(q.Call.Name)
+	return fmt.Sprintf("  %s wants to %s", safe(name), q.wish())
 }
 
 // keys are the choices as far as there is room for them, and how many columns they leave.
@@ -263,16 +287,11 @@ func (q *question) keys(room int) (keys string, left int) {
 	return keys, room - columns(keys) - 3
 }
 
-func name(tool string) string {
-	text, _ := ToolName(tool)
-	return text
-}
-
 // wish is what the call would do, in words for native tools.
 func (q *question) wish() string {
-	subject := safe(Subject(q.Call, q.dir))
+	subject := safe(q.opts.Catalogue.Subject(q.Call.Name, q.Call.Input, q.opts.Dir))
 	verb := "be called"
-	if native, ok := catalogue.Tools().Native(q.Call.Name); ok {
+	if native, ok := q.opts.Catalogue.Native(q.Call.Name); ok {
 		verb = cmp.Or(native.Verb, verb)
 	}
 	return verb + ": " + cmp.Or(subject, "{}")

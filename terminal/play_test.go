@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/drover-agents/drover/agent/claudecode/catalogue"
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/gate"
 	"github.com/drover-agents/drover/tool"
@@ -39,11 +40,14 @@ var plays = map[string]func(ctx context.Context, p *player){
 	"ask":      playAsk,
 	"edit":     playEdit,
 	"withdraw": playWithdraw,
+	"other":    playOther,
 	"queue":    playQueue,
 	"stop":     playStop,
 	"panic":    func(context.Context, *player) { panic("at the disco") },
 	"quiet":    playRun,
 	"dumb":     playAsk,
+
+	"dumb-other": playOther,
 
 	"background": playRun,
 }
@@ -56,13 +60,13 @@ func init() {
 
 // play runs a play in place of the tests, and ends the process with its exit code.
 func play(name string) {
-	if name == "dumb" {
+	if strings.HasPrefix(name, "dumb") {
 		_ = os.Setenv("TERM", "dumb")
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	p := &player{dir: os.Getenv(playDirVariable)}
 	work := map[string]string{"edit": p.dir}
-	p.View, p.Approver = New(os.Stdin, os.Stdout, Options{Dir: cmp.Or(work[name], "/work"), MaxUSD: 0.5, Quiet: name == "quiet"})
+	p.View, p.Approver = New(os.Stdin, os.Stdout, Options{Dir: cmp.Or(work[name], "/work"), MaxUSD: 0.5, Quiet: name == "quiet", Catalogue: catalogue.Tools()})
 	func() {
 		defer p.Close()
 		plays[name](ctx, p)
@@ -200,6 +204,20 @@ func playWithdraw(ctx context.Context, p *player) {
 	p.asked(short, "first", "Bash", `{"command":"withdrawn"}`)
 	p.await(ctx, "ask")
 	p.asked(ctx, "second", "Bash", `{"command":"asked"}`)
+}
+
+// playOther asks questions that are answered elsewhere.
+func playOther(ctx context.Context, p *player) {
+	for _, verdict := range []event.Verdict{event.Allow, event.Deny} {
+		here, cancel := context.WithCancelCause(ctx)
+		go func() {
+			p.await(ctx, verdict.String())
+			cancel(AnsweredElsewhere{"on the page", verdict})
+		}()
+		p.asked(here, verdict.String(), "Bash", `{"command":"npm test"}`)
+	}
+	p.await(ctx, "done")
+	p.show(answered("asked"))
 }
 
 func playQueue(ctx context.Context, p *player) {

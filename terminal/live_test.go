@@ -12,12 +12,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/drover-agents/drover/cmd/drover/internal/terminal/terminaltest"
+	"github.com/drover-agents/drover/internal/testkit"
 )
 
 // A pane is a terminal in which this test binary plays one of the plays.
 type pane struct {
-	*terminaltest.Pane
+	*testkit.Pane
 	t   *testing.T
 	dir string // where test and play meet
 }
@@ -39,7 +39,7 @@ func newPane(t *testing.T, columns, rows int, play string, env ...string) *pane 
 			t.Logf("the play logged:\n%s", log)
 		}
 	})
-	p.Pane = terminaltest.Start(t, columns, rows, command, append(env, playVariable+"="+play, playDirVariable+"="+p.dir)...)
+	p.Pane = testkit.OpenPane(t, columns, rows, command, append(env, playVariable+"="+play, playDirVariable+"="+p.dir)...)
 	return p
 }
 
@@ -53,7 +53,7 @@ func (p *pane) step(name string) {
 func (p *pane) log(want string) {
 	p.t.Helper()
 	var got []byte
-	for end := time.Now().Add(terminaltest.Patience); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(testkit.Patience); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
 		got, _ = os.ReadFile(filepath.Join(p.dir, "log"))
 		if bytes.Contains(got, []byte(want+"\n")) {
 			return
@@ -76,7 +76,7 @@ func checkStatus(t *testing.T, screen []string) {
 	t.Helper()
 	var at []int
 	for i, line := range screen {
-		if terminaltest.StatusLine.MatchString(line) && !regexp.MustCompile(`^  \d`).MatchString(line) {
+		if testkit.StatusLine.MatchString(line) && !regexp.MustCompile(`^  \d`).MatchString(line) {
 			at = append(at, i)
 		}
 	}
@@ -133,8 +133,8 @@ func TestLive_ResizeRedraws(t *testing.T) {
 func (p *pane) settled() []string {
 	p.t.Helper()
 	last, since := "", time.Now()
-	for end := time.Now().Add(terminaltest.Patience); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
-		now := terminaltest.StatusLine.ReplaceAllString(strings.Join(p.Screen(), "\n"), "STATUS")
+	for end := time.Now().Add(testkit.Patience); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+		now := testkit.StatusLine.ReplaceAllString(strings.Join(p.Screen(), "\n"), "STATUS")
 		if now != last {
 			last, since = now, time.Now()
 		}
@@ -289,6 +289,39 @@ func TestQuestion_WithdrawnDisappears(t *testing.T) {
 	p.Wait(`wants to run: asked   \[y`)
 	p.Keys("n")
 	p.log("second: deny, remember 0")
+	p.Over(0)
+}
+
+func TestQuestion_AnsweredElsewhereBecomesALine(t *testing.T) {
+	t.Parallel()
+	p := newPane(t, 80, 24, "other")
+	p.Wait(`wants to run: npm test   \[y`)
+	p.step("allow")
+	p.log("allow: withdrawn")
+	screen := p.Wait(`^  \d\d\.\d  Bash         answered on the page: allowed\n  Bash wants to run: npm test   \[y.*$`)
+	checkStatus(t, screen)
+	p.Keys("r")
+	p.Keys("-l", "half a reason") // the other one is faster
+	p.Wait(`half a reason_`)
+	p.step("deny")
+	p.log("deny: withdrawn")
+	screen = p.Wait(`answered on the page: allowed\n  \d\d\.\d  Bash         answered on the page: denied\n  model .* s$`)
+	checkStatus(t, screen)
+	p.step("done")
+	p.Over(0)
+}
+
+func TestDumbTerminal_SaysWhereAQuestionWasAnswered(t *testing.T) {
+	t.Parallel()
+	p := newPane(t, 80, 50, "dumb-other")
+	p.Wait(`ool:$`)
+	p.step("allow")
+	p.log("allow: withdrawn")
+	p.Wait(`\(no longer asked: answered on the page: allowed\)`)
+	p.step("deny")
+	p.log("deny: withdrawn")
+	p.Wait(`\(no longer asked: answered on the page: denied\)`)
+	p.step("done")
 	p.Over(0)
 }
 

@@ -15,6 +15,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/tools/txtar"
 
+	"github.com/drover-agents/drover/agent/claudecode"
+	"github.com/drover-agents/drover/agent/claudecode/catalogue"
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/gateway"
 	"github.com/drover-agents/drover/isolation"
@@ -39,7 +41,7 @@ func TestLines_OfRecordedRuns(t *testing.T) {
 				if err != nil {
 					t.Fatalf("section %s: its name must be a width", f.Name)
 				}
-				got := shown(events, Options{Dir: "/work", MaxUSD: 0.5}, layout{width: columns})
+				got := shown(events, Options{Dir: "/work", MaxUSD: 0.5, Catalogue: catalogue.Tools()}, layout{width: columns})
 				checkWidth(t, got, columns)
 				if *update {
 					archive.Files[1+i].Data = []byte(got)
@@ -142,5 +144,31 @@ func TestLines_ALongCallIsShown(t *testing.T) {
 	rows := end("long")
 	if len(rows) == 0 || rows[len(rows)-1].subject == "" {
 		t.Errorf("the row of the call is %+v, want its command", rows)
+	}
+}
+
+// The view knows no agent: what one adds is known by its kind and its fields, as a value of the adapter and as JSON.
+func TestNotice_OfAnyAgent(t *testing.T) {
+	used := 0.5
+	for _, payload := range []event.Payload{
+		claudecode.Task{ID: "t", State: claudecode.TaskEnded, Description: "tests", Status: "failed", Error: "no", DurationMS: 1200},
+		claudecode.Compaction{TokensBefore: 1000, TokensAfter: new(20)}, claudecode.RateLimit{Type: "five_hour", Status: "rejected", Utilization: &used},
+	} {
+		text, err := json.Marshal(payload)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, name, _ := strings.Cut(string(payload.EventKind()), ":")
+		want := map[string]row{
+			"task":       {what: "task", subject: "tests", mark: "failed", because: "no", took: "1.2 s", tone: toneBad},
+			"compaction": {what: "compact", subject: "the conversation was summarised", figures: "1,000 to 20 tok"},
+			"rate_limit": {what: "limit", subject: "five hour: rejected", figures: "50 % used", tone: toneBad},
+		}[name]
+		for _, p := range []event.Payload{payload, event.Extension{Kind: event.Kind("other:" + name), Data: text}} {
+			rows := newLines(Options{}).notice(row{}, p)
+			if len(rows) != 1 || !cmp.Equal(rows[0], want, cmp.AllowUnexported(row{})) {
+				t.Errorf("%T: %+v, want %+v", p, rows, want)
+			}
+		}
 	}
 }

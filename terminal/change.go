@@ -10,9 +10,8 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/drover-agents/drover/agent/claudecode/catalogue"
-	"github.com/drover-agents/drover/cmd/drover/internal/wording"
 	"github.com/drover-agents/drover/event"
+	"github.com/drover-agents/drover/internal/display"
 	"github.com/drover-agents/drover/internal/plainfile"
 	"github.com/drover-agents/drover/internal/safetext"
 	"github.com/drover-agents/drover/tool"
@@ -29,15 +28,15 @@ const (
 const maxChange = 256 << 10
 
 // changeOf are the lines of a diff of what a call of an editing tool changes, or nothing. A call that is about to be made
-// is compared with the file below dir. Where that cannot be read, and for a call that may be over, the diff has only the texts of the call.
-func changeOf(c event.ToolCall, dir string, ahead bool) []string {
-	fields := catalogue.Tools().Fields(c.Name)
+// is compared with the file below Dir. Where that cannot be read, and for a call that may be over, the diff has only the texts of the call.
+func (o *Options) changeOf(c event.ToolCall, ahead bool) []string {
+	fields := o.Catalogue.Fields(c.Name)
 	edits := fields.EditsIn(c.Input)
 	if len(edits) == 0 || len(c.Input) > maxChange {
 		return nil
 	}
 	if paths, _ := fields.PathsIn(c.Input); ahead && len(paths) > 0 {
-		if before, ok := textBelow(dir, paths[0]); ok {
+		if before, ok := textBelow(o.Dir, paths[0]); ok {
 			if after, ok := edited(before, edits); ok {
 				return diffLines(workspace.TextDiff(before, after, nil))
 			}
@@ -129,7 +128,7 @@ func (l layout) change(diff []string, most int, note string) []string {
 		out = append(out, l.line([]part{indent, {line, t}}))
 	}
 	if left := len(diff) - most; left > 0 {
-		out = append(out, l.line([]part{indent, {fmt.Sprintf("… %s%s", wording.Plural(left, "more line"), note), toneQuiet}}))
+		out = append(out, l.line([]part{indent, {fmt.Sprintf("… %s%s", display.Plural(left, "more line"), note), toneQuiet}}))
 	}
 	return out
 }

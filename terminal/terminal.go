@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package terminal shows a run: as a live view on a terminal, as lines in a pipe, as JSON for a program.
 package terminal
 
 import (
@@ -12,16 +11,12 @@ import (
 
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/gate"
+	"github.com/drover-agents/drover/internal/display"
+	"github.com/drover-agents/drover/tool"
 )
 
 // A View shows one run. [New] makes it for a person, [NewJSON] for a program. It receives the events of the run and
 // writes them to its output; it decides nothing.
-//
-// It promises a person: a finished line is written once, in the order of the events, and stays. No line before the
-// answer is wider than the terminal. Text of a model or a tool is escaped: it cannot act on the terminal. Errors
-// have no names of packages. After Close nothing is written, and the terminal has the mode that it had before.
-//
-// It does not report errors of its output: a caller that has to know of them passes a writer that notices.
 type View interface {
 	// Show is called with each event, in order; the last one is the done event.
 	Show(e event.Event)
@@ -39,6 +34,12 @@ type Options struct {
 	Dir string
 	// MaxUSD is the budget that the cost is shown against. Zero means none.
 	MaxUSD float64
+	// Catalogue is what is known of the tools of the agent: its adapter has it. It says which file a call is about,
+	// and what an edit changes. Calls of other tools are shown by their command or address, or else by their input.
+	Catalogue *tool.Catalogue
+	// Reword rewrites the texts of errors and their advice. A command names its flags in them where packages name options. Nil
+	// leaves them as they are.
+	Reword func(text string) string
 	// Answer writes the answer of a run in a form of its own.
 	Answer func(w io.Writer, done event.Done) error
 
@@ -66,6 +67,17 @@ func New(in io.Reader, out io.Writer, opts Options) (View, gate.Approver) {
 	v := newLive(keyboard, screen, opts, l)
 	return v, v
 }
+
+// reworded is a text as the program wants it, or as it is.
+func (o *Options) reworded(text string) string {
+	if o.Reword == nil {
+		return text
+	}
+	return o.Reword(text)
+}
+
+// text is the text of an error for people.
+func (o *Options) text(text string) string { return display.Text(o.reworded(text)) }
 
 // Is reports whether a stream is a terminal.
 func Is(stream any) bool {

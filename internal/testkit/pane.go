@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package terminaltest is a real terminal for tests: tmux on a socket of its own.
-package terminaltest
+package testkit
 
 import (
 	"fmt"
@@ -25,9 +24,9 @@ type Pane struct {
 // Patience is how long a test waits for what must come.
 const Patience = 20 * time.Second
 
-// Start runs a command of the shell in a terminal, with variables of the environment. The screen shows how it ended,
+// OpenPane runs a command of the shell in a terminal, with variables of the environment. The screen shows how it ended,
 // and stays until the test is over. Without tmux the test is skipped.
-func Start(t *testing.T, columns, rows int, command string, env ...string) *Pane {
+func OpenPane(t *testing.T, columns, rows int, command string, env ...string) *Pane {
 	t.Helper()
 	if _, err := exec.LookPath("tmux"); err != nil {
 		t.Skip("tmux is not installed: apt-get install tmux")

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/drover-agents/drover/agent/claudecode/catalogue"
 )
 
 func TestChange_OfACall(t *testing.T) {
@@ -18,6 +20,7 @@ func TestChange_OfACall(t *testing.T) {
 	if err := os.Symlink(outside, filepath.Join(dir, "link")); err != nil {
 		t.Fatal(err)
 	}
+	opts := &Options{Catalogue: catalogue.Tools(), Dir: dir}
 	edit := func(path, rest string) string { return `{"file_path":"` + path + `",` + rest + `}` }
 	for _, x := range []struct {
 		name, tool, input string
@@ -43,7 +46,7 @@ func TestChange_OfACall(t *testing.T) {
 		{"another tool", "Bash", `{"command":"ls"}`, true, nil},
 	} {
 		t.Run(x.name, func(t *testing.T) {
-			if diff := cmp.Diff(x.want, changeOf(toolCall("1", x.tool, x.input), dir, x.ahead)); diff != "" {
+			if diff := cmp.Diff(x.want, opts.changeOf(toolCall("1", x.tool, x.input), x.ahead)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})

@@ -4,6 +4,7 @@ package terminal
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"net"
 	"slices"
@@ -12,23 +13,87 @@ import (
 	"time"
 
 	"github.com/drover-agents/drover"
-	"github.com/drover-agents/drover/agent/claudecode"
-	"github.com/drover-agents/drover/cmd/drover/internal/payload"
-	"github.com/drover-agents/drover/cmd/drover/internal/wording"
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/gateway"
 	"github.com/drover-agents/drover/gateway/proxy"
 	"github.com/drover-agents/drover/guard"
+	"github.com/drover-agents/drover/internal/display"
 	"github.com/drover-agents/drover/isolation"
 	"github.com/drover-agents/drover/workspace"
 )
 
-// notice is the row of a kind that only one agent has, if a person needs it.
+// kinds decode the payloads that a reader of JSON gets as an extension.
+var kinds = map[event.Kind]func([]byte) any{
+	isolation.KindProtection: decoded[isolation.Protection],
+	isolation.KindBreach:     decoded[isolation.Breach],
+	workspace.KindRestored:   decoded[workspace.Restored],
+	gateway.KindConnection:   decoded[proxy.Connection],
+	gateway.KindLimit:        decoded[gateway.Limit],
+	gateway.KindBackOff:      decoded[gateway.BackOff],
+	gateway.KindModelCall:    decoded[gateway.ModelCall],
+
+	drover.CompletionFailed{}.EventKind(): decoded[drover.CompletionFailed],
+}
+
+// agentKinds decode the payloads that agents add, by what follows the name of the agent in their kind.
+var agentKinds = map[string]func([]byte) any{
+	"task": decoded[agentTask], "tokens": decoded[agentTokens], "compaction": decoded[agentCompaction], "rate_limit": decoded[agentRateLimit],
+}
+
+// decoded is a value of JSON, or nil.
+func decoded[P any](text []byte) any {
+	var p P
+	if json.Unmarshal(text, &p) != nil {
+		return nil
+	}
+	return p
+}
+
+// typed is a payload in the type that a row is made of. Which agent has added it does not matter, so that the view knows none.
+func typed(p event.Payload) any {
+	raw, isRaw := p.(event.Extension)
+	if decode, known := kinds[p.EventKind()]; known && isRaw {
+		return decode(raw.Data)
+	}
+	_, name, _ := strings.Cut(string(p.EventKind()), ":")
+	decode, known := agentKinds[name]
+	if !known {
+		return p
+	}
+	text, err := json.Marshal(p)
+	if err != nil {
+		return nil
+	}
+	return decode(text)
+}
+
+// What agents add, as docs/events.md has it.
+type (
+	agentTask struct {
+		TaskID                              string
+		State                               string
+		ToolUseID                           event.CallID
+		Background                          bool
+		Description, Status, Summary, Error string
+		DurationMS                          int64
+	}
+	agentTokens     struct{ Input, Output int64 }
+	agentCompaction struct {
+		TokensBefore int64
+		TokensAfter  *int64
+	}
+	agentRateLimit struct {
+		Status, RateLimitType string
+		Utilization           *float64
+	}
+)
+
+// notice is the row of a kind that a part of Drover or an agent adds, if a person needs it.
 func (l *lines) notice(r row, p event.Payload) []row {
-	switch p := payload.Typed(p).(type) {
-	case claudecode.Task:
+	switch p := typed(p).(type) {
+	case agentTask:
 		return l.task(r, p)
-	case claudecode.Tokens:
+	case agentTokens:
 		l.usage.Tokens = &event.Tokens{Coverage: event.CoverageComplete}
 		l.usage.Tokens.Totals.Input.Total, l.usage.Tokens.Totals.Output.Total = p.Input, p.Output
 		return nil
@@ -42,19 +107,19 @@ func (l *lines) notice(r row, p event.Payload) []row {
 		if !p.SentBack {
 			r.subject = joinWords("failed, no rounds are left", l.unfinished)
 		}
-	case claudecode.Compaction:
+	case agentCompaction:
 		r.what, r.subject = "compact", "the conversation was summarised"
-		r.figures = wording.Thousands(int64(p.TokensBefore)) + " tok"
+		r.figures = display.Thousands(p.TokensBefore) + " tok"
 		if p.TokensAfter != nil {
-			r.figures = wording.Thousands(int64(p.TokensBefore)) + " to " + wording.Thousands(int64(*p.TokensAfter)) + " tok"
+			r.figures = display.Thousands(p.TokensBefore) + " to " + display.Thousands(*p.TokensAfter) + " tok"
 		}
-	case claudecode.RateLimit:
-		r.what, r.subject, r.tone = "limit", joinWords(strings.ReplaceAll(p.Type, "_", " "), strings.ReplaceAll(p.Status, "_", " ")), toneBad
+	case agentRateLimit:
+		r.what, r.subject, r.tone = "limit", joinWords(strings.ReplaceAll(p.RateLimitType, "_", " "), strings.ReplaceAll(p.Status, "_", " ")), toneBad
 		if p.Utilization != nil {
 			r.figures = fmt.Sprintf("%.0f %% used", 100**p.Utilization)
 		}
 	default:
-		return cellRow(r, p)
+		return l.cellRow(r, p)
 	}
 	return []row{r}
 }
@@ -73,24 +138,24 @@ type task struct {
 }
 
 // task shows that a task continues in the background, and its end. A task that a call waits for is shown with the call.
-func (l *lines) task(r row, p claudecode.Task) []row {
-	t := l.tasks[p.ID]
+func (l *lines) task(r row, p agentTask) []row {
+	t := l.tasks[p.TaskID]
 	if t == nil {
 		t = new(task)
-		l.tasks[p.ID] = t
+		l.tasks[p.TaskID] = t
 	}
 	t.description = cmp.Or(t.description, p.Description)
-	r.what, r.subject = "task", cmp.Or(t.description, p.ID)
+	r.what, r.subject = "task", cmp.Or(t.description, p.TaskID)
 	begins := p.Background && !t.announced
 	switch {
-	case p.State == claudecode.TaskEnded && (t.announced || !slices.ContainsFunc(l.order, func(c *call) bool { return c.id == p.ToolUseID })):
-		delete(l.tasks, p.ID)
+	case p.State == "ended" && (t.announced || !slices.ContainsFunc(l.order, func(c *call) bool { return c.id == p.ToolUseID })):
+		delete(l.tasks, p.TaskID)
 		r.figures = cmp.Or(p.Status, "over")
 		if p.Status != "completed" {
-			r.mark, r.tone, r.because, r.figures = cmp.Or(p.Status, "over"), toneBad, cmp.Or(wording.FirstLine(p.Error), wording.FirstLine(p.Summary)), ""
+			r.mark, r.tone, r.because, r.figures = cmp.Or(p.Status, "over"), toneBad, cmp.Or(display.FirstLine(p.Error), display.FirstLine(p.Summary)), ""
 		}
 		if p.DurationMS > 0 {
-			r.took = Span(time.Duration(p.DurationMS) * time.Millisecond)
+			r.took = display.Span(time.Duration(p.DurationMS) * time.Millisecond)
 		}
 	case begins:
 		t.announced = true
@@ -102,7 +167,7 @@ func (l *lines) task(r row, p claudecode.Task) []row {
 }
 
 // cellRow is the row of an event of a cell or its gateway, if a person needs it. Allowed connections are not shown.
-func cellRow(r row, p event.Payload) []row {
+func (l *lines) cellRow(r row, p any) []row {
 	switch p := p.(type) {
 	case isolation.Protection:
 		r.what, r.subject = "isolation", isolationText(p)
@@ -110,7 +175,7 @@ func cellRow(r row, p event.Payload) []row {
 			r.mark, r.because, r.tone = "lacking", strings.Join(p.Missing, "; "), toneBad
 		}
 	case isolation.Breach:
-		r.what, r.subject, r.rows, r.tone = "breach", wording.FirstLine(wording.Text(p.Message)), errorRows, toneBad
+		r.what, r.subject, r.rows, r.tone = "breach", display.FirstLine(l.opts.text(p.Message)), errorRows, toneBad
 	case proxy.Connection:
 		if p.Verdict != proxy.Denied {
 			return nil
@@ -125,10 +190,10 @@ func cellRow(r row, p event.Payload) []row {
 			r.mark, r.because, r.tone = "failed", p.Error, toneBad
 		}
 	case gateway.Limit:
-		r.what, r.subject, r.rows, r.tone = "limit", wording.Text(p.Reason), errorRows, toneBad
+		r.what, r.subject, r.rows, r.tone = "limit", l.opts.text(p.Reason), errorRows, toneBad
 	case gateway.BackOff:
 		r.what, r.subject = "waiting", fmt.Sprintf("the model's service has too much to do (%d)", p.Status)
-		r.figures = Span(time.Duration(p.WaitMS * float64(time.Millisecond)))
+		r.figures = display.Span(time.Duration(p.WaitMS * float64(time.Millisecond)))
 	default:
 		return nil
 	}

@@ -3,20 +3,17 @@
 package terminal
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
-	"github.com/drover-agents/drover/agent/claudecode/catalogue"
-	"github.com/drover-agents/drover/cmd/drover/internal/wording"
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/guard"
-	"github.com/drover-agents/drover/internal/ident"
+	"github.com/drover-agents/drover/internal/display"
+	"github.com/drover-agents/drover/internal/plainjson"
 	"github.com/drover-agents/drover/tool"
 )
 
@@ -48,59 +45,18 @@ func (c *call) mark() string {
 func (l *lines) begin(e event.Event, p event.ToolCall) []row {
 	l.writing = ""
 	const most = 4096 // bytes; no terminal is as wide, and calls are kept
-	c := &call{id: p.ID, subject: Subject(p, l.opts.Dir), deep: l.depth(e), begun: l.since(e), change: changeOf(p, l.opts.Dir, false)}
+	c := &call{id: p.ID, subject: l.opts.Catalogue.Subject(p.Name, p.Input, l.opts.Dir), deep: l.depth(e), begun: l.since(e), change: l.opts.changeOf(p, false)}
 	if asked, ok := l.calls.Get(p.ID); ok && asked.what == "" {
 		c.change = asked.change
 	}
 	c.subject = strings.Clone(c.subject[:min(len(c.subject), most)])
-	c.what, c.ours = ToolName(p.Name)
-	if p.Name == catalogue.Tools().AnswerTool {
+	c.what, c.ours = tool.ShortName(p.Name)
+	if t := l.opts.Catalogue; t != nil && p.Name == t.AnswerTool {
 		c.what, c.subject, c.answer = "answer", "in the form that was asked for", true
 	}
 	l.calls.Put(p.ID, c)
 	l.order = append(l.order, c)
 	return l.parentRows(e)
-}
-
-// ToolName is the short name of a tool: one of ours without its server, one of another server with it.
-func ToolName(name string) (text string, ours bool) {
-	name = ident.PresentTool(name)
-	n, isMCP := tool.ParseMCPName(name)
-	switch {
-	case !isMCP:
-		return name, false
-	case n.Server == tool.DefaultServerName:
-		return n.Tool, true
-	}
-	return joinWords(n.Server, n.Tool), false
-}
-
-// Subject is what a call is about: a file, relative to dir where it is below that, a command, an address; else its input as it is.
-func Subject(c event.ToolCall, dir string) string {
-	var known struct{ Command, URL, Query, Pattern, Description string }
-	_ = json.Unmarshal(c.Input, &known) // an input of another form is shown as it is
-	path := ""
-	if use := catalogue.Tools().FilesOf(c.Name); use == tool.ReadsFile || use == tool.WritesFile {
-		if paths, _ := catalogue.Tools().Fields(c.Name).PathsIn(c.Input); len(paths) > 0 {
-			path = paths[0]
-		}
-	}
-	if rel, err := filepath.Rel(dir, path); err == nil && dir != "" && filepath.IsLocal(rel) {
-		path = rel
-	}
-	return cmp.Or(path, known.Command, known.URL, known.Query, known.Pattern, known.Description, plainInput(c.Input))
-}
-
-// plainInput is an input as one line of JSON; nothing if it is empty.
-func plainInput(input json.RawMessage) string {
-	var b bytes.Buffer
-	if json.Compact(&b, input) != nil {
-		return string(input)
-	}
-	if text := b.String(); text != "{}" && text != "null" {
-		return text
-	}
-	return ""
 }
 
 // showed keeps the change that was shown with a question. The question may come before its call.
@@ -150,7 +106,7 @@ func (l *lines) end(e event.Event, p event.ToolResult) []row {
 	c := l.call(p.ID)
 	if c == nil { // a result without a call is shown too
 		c = &call{deep: l.depth(e), begun: l.since(e)}
-		c.what, c.ours = ToolName(p.Name)
+		c.what, c.ours = tool.ShortName(p.Name)
 	}
 	l.forget(p.ID)
 	took, elapsed := p.Duration, l.since(e)-c.begun-c.waited
@@ -167,7 +123,7 @@ func (l *lines) end(e event.Event, p event.ToolResult) []row {
 		r.because = "" // the check has a row
 	}
 	if took > 0 && r.mark != "denied" && r.mark != notYet {
-		r.took = Span(took)
+		r.took = display.Span(took)
 	}
 	return append(l.parentRows(e), r)
 }
@@ -220,7 +176,7 @@ func outputText(output json.RawMessage) string {
 		}
 		return strings.Join(texts, "\n")
 	}
-	return plainInput(output)
+	return plainjson.OneLine(output)
 }
 
 // extent is a short result itself, or else how much it is.
@@ -234,15 +190,15 @@ func extent(result string) string {
 	case n == 1:
 		return size(len(result))
 	}
-	return wording.Plural(n, "line")
+	return display.Plural(n, "line")
 }
 
 // failureLine is why a call has failed. The line after the exit code of a command has more details.
 func failureLine(text string) string {
-	first := wording.FirstLine(text)
+	first := display.FirstLine(text)
 	_, rest, _ := strings.Cut(text, first)
 	if strings.HasPrefix(first, "Exit code ") {
-		return joinWords(first, wording.FirstLine(rest))
+		return joinWords(first, display.FirstLine(rest))
 	}
 	return first
 }

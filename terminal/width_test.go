@@ -148,7 +148,7 @@ func TestStatus_NeverWiderThanItsRoom(t *testing.T) {
 		checkSafe(t, "call", l.status(room, true, 1e15), room)
 		_, call := newCall(anyText().Draw(t, "tool"), input)
 		q := question{
-			Question: gate.Question{Call: call, Reason: anyText().Draw(t, "reason")}, dir: "/work", open: rapid.Bool().Draw(t, "open"),
+			Question: gate.Question{Call: call, Reason: anyText().Draw(t, "reason")}, opts: &Options{Dir: "/work"}, open: rapid.Bool().Draw(t, "open"),
 			change: diffLines(anyText().Draw(t, "change")),
 		}
 		checkSafe(t, "question", q.line(room), room)

@@ -23,8 +23,8 @@ type jsonView struct {
 
 // NewJSON makes a view for a program: one event per line of out, as JSON, and what is interrupted to errs. It calls
 // failed when an event could not be written.
-func NewJSON(out, errs io.Writer, failed func(error)) View {
-	return &jsonView{out: out, errs: errs, failed: failed, lines: newLines(Options{})}
+func NewJSON(out, errs io.Writer, opts Options, failed func(error)) View {
+	return &jsonView{out: out, errs: errs, failed: failed, lines: newLines(opts)}
 }
 
 func (d *jsonView) Show(e event.Event) {

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package wording
+package display
 
-import "testing"
+import (
+	"testing"
+	"time"
+)
 
 func TestFigures_Format(t *testing.T) {
 	for _, tt := range []struct{ got, want string }{
@@ -17,6 +20,14 @@ func TestFigures_Format(t *testing.T) {
 		{Thousands(1234567), "1,234,567"},
 		{Plural(1, "line"), "1 line"},
 		{Plural(1200, "line"), "1,200 lines"},
+		{Span(0), "0 ms"},
+		{Span(200 * time.Microsecond), "0.2 ms"},
+		{Span(61 * time.Millisecond), "61 ms"},
+		{Span(1400 * time.Millisecond), "1.4 s"},
+		{Span(time.Hour + 62*time.Second), "1:01:02"},
+		{Clock(59 * time.Second), "59 s"},
+		{Clock(65 * time.Second), "1:05"},
+		{Clock(-time.Second), "0 s"},
 	} {
 		if tt.got != tt.want {
 			t.Errorf("got %q, want %q", tt.got, tt.want)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package terminaltest_test
+package testkit_test
 
 import (
 	"encoding/xml"
@@ -9,11 +9,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/drover-agents/drover/cmd/drover/internal/terminal/terminaltest"
+	"github.com/drover-agents/drover/internal/testkit"
 )
 
 func TestSVG_KeepsTextColoursAndColumns(t *testing.T) {
-	got := terminaltest.SVG("  Write  a<b>.go  \x1b[31mdenied\x1b[0m\n\x1b[2mquiet\nstill\x1b[39m\n\n")
+	got := testkit.SVG("  Write  a<b>.go  \x1b[31mdenied\x1b[0m\n\x1b[2mquiet\nstill\x1b[39m\n\n")
 	for _, want := range []string{
 		`<text x="31.7" y="29">Write  a&lt;b&gt;.go</text>`, `<text x="156.9" y="29" class="b">denied</text>`,
 		`<text x="16.0" y="47" class="q">quiet</text>`, `<text x="16.0" y="65" class="q">still</text>`,

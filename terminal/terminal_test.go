@@ -11,6 +11,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"strings"
 	"testing"
@@ -20,6 +21,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/drover-agents/drover/agent/claudecode"
+	"github.com/drover-agents/drover/agent/claudecode/catalogue"
 	"github.com/drover-agents/drover/claude/claudetest"
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/gate"
@@ -90,7 +92,7 @@ func TestStopping_NamesStoppedCalls(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var out bytes.Buffer
-			p := newPlain(&out, Options{Dir: "/work"}, layout{width: 80})
+			p := newPlain(&out, Options{Dir: "/work", Catalogue: catalogue.Tools()}, layout{width: 80})
 			for _, e := range tt.events {
 				p.Show(event.New(e))
 			}
@@ -111,7 +113,7 @@ func TestStopping_PrintsNothingAfterTheSummary(t *testing.T) {
 		t.Errorf("got %q, want the summary alone", got)
 	}
 	var errs bytes.Buffer
-	j := NewJSON(io.Discard, &errs, func(err error) { t.Error(err) })
+	j := NewJSON(io.Discard, &errs, Options{}, func(err error) { t.Error(err) })
 	j.Show(event.New(event.Done{Status: event.DoneSuccess}))
 	j.Stopping()
 	if errs.Len() > 0 {
@@ -152,14 +154,6 @@ func TestAnswer_Forms(t *testing.T) {
 
 func TestFigures_Format(t *testing.T) {
 	for _, tt := range []struct{ got, want string }{
-		{Span(0), "0 ms"},
-		{Span(200 * time.Microsecond), "0.2 ms"},
-		{Span(61 * time.Millisecond), "61 ms"},
-		{Span(1400 * time.Millisecond), "1.4 s"},
-		{Span(time.Hour + 62*time.Second), "1:01:02"},
-		{clock(59 * time.Second), "59 s"},
-		{clock(65 * time.Second), "1:05"},
-		{clock(-time.Second), "0 s"},
 		{size(999), "999 B"},
 		{size(1100), "1.1 kB"},
 		{size(2500000), "2.5 MB"},
@@ -242,6 +236,18 @@ func TestLive_WritesOnlyChanges(t *testing.T) {
 	}
 	if written, _ := os.ReadFile(out.Name()); strings.Count(string(written), "model") != 1 {
 		t.Errorf("wrote %q, want one status line", written)
+	}
+}
+
+func TestDocs_TerminalNamesEveryOption(t *testing.T) {
+	page, err := os.ReadFile("../docs/terminal.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for field := range reflect.TypeFor[Options]().Fields() {
+		if field.IsExported() && !bytes.Contains(page, []byte("| `"+field.Name+"` |")) {
+			t.Errorf("the page does not name %s", field.Name)
+		}
 	}
 }
 
