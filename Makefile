@@ -21,7 +21,7 @@ help: ## print this list
 	@awk -F ':[^#]*## ' '/^[a-z]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 demo: setup ## have an agent review a bundled project; without a key a script answers (DROVER_DEMO=script: always)
-	@$(GO) run ./cmd/drover demo
+	@DROVER_COMMAND='$(GO) run ./cmd/drover' $(GO) run ./cmd/drover demo
 
 test: setup lint ## check everything that must hold before a change is merged
 	@$(GO) run ./tools/testsum $(TESTFLAGS) ./...

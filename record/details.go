@@ -3,15 +3,17 @@
 package record
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
-	"iter"
+	"maps"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/gateway"
+	"github.com/drover-agents/drover/internal/plainjson"
 	"github.com/drover-agents/drover/isolation"
 	"github.com/drover-agents/drover/session"
 )
@@ -33,8 +35,11 @@ type Details struct {
 	Errors []event.Error
 	// Models are the consumption by model, the most expensive first.
 	Models []ModelUse
-	// Files are those that tools have written.
-	Files []string
+	// Files are those that tools have written, and Writes how often each.
+	Files  []string
+	Writes map[string]int
+	// Turns is how many model calls of the main agent the log has.
+	Turns int
 	// Texts are the messages of the main agent.
 	Texts []string
 }
@@ -47,11 +52,15 @@ type Call struct {
 	Name  string
 	Agent string // the subagent that called; empty means the main agent
 	Input json.RawMessage
-	Began time.Time
+	// Began and Ended are zero where they are not known.
+	Began, Ended time.Time
 	// Decisions are those about the call, in their order. The last one counts.
 	Decisions []event.Decision
 	// Result is nil for a call that has none.
 	Result *event.ToolResult
+
+	reported bool // by the session alone, after the call: what the agent reports replaces it
+	invoked  bool // the session has reported it
 }
 
 // Status is how the call ended, or empty.
@@ -82,152 +91,223 @@ type ModelUse struct {
 
 // Details reads the log. If that is damaged, they are of what is before the damage.
 func (r *Run) Details() (*Details, error) {
-	d, err := fold(r.Entries())
-	d.Model = cmp.Or(d.Model, r.Model)
-	d.Name = cmp.Or(d.Name, r.Prompt)
-	if len(d.Models) == 0 && r.End != nil && r.End.Usage.Tokens != nil { // an agent that no gateway serves
-		d.Models = usesOf(r.End.Usage)
-	}
-	return d, err
-}
-
-func fold(entries iter.Seq2[session.Entry, error]) (*Details, error) {
-	f := folding{models: map[string]*ModelUse{}, last: map[event.CallID]int{}}
-	for entry, err := range entries {
+	c := r.Collector()
+	for entry, err := range r.Entries() {
 		if err != nil {
-			f.end()
-			return &f.Details, err
+			return c.Details(), err
 		}
-		f.entry(entry)
+		c.Add(entry)
 	}
-	f.end()
-	return &f.Details, nil
+	return c.Details(), nil
 }
 
-type folding struct {
-	Details
+// A Collector makes the Details of a run of the entries of its log, for a reader that has another use for them too.
+type Collector struct {
+	run    *Run
+	d      Details
 	models map[string]*ModelUse
 	last   map[event.CallID]int // the last call of each id: an id may be used again
 }
 
-func (f *folding) entry(entry session.Entry) {
+// Collector returns a collector without entries.
+func (r *Run) Collector() *Collector {
+	return &Collector{run: r, d: Details{Writes: map[string]int{}}, models: map[string]*ModelUse{}, last: map[event.CallID]int{}}
+}
+
+// Add adds the next entry.
+func (c *Collector) Add(entry session.Entry) {
 	e := entry.Event
+	c.d.Turns = max(c.d.Turns, e.Turn)
 	switch p := e.Payload.(type) {
 	case event.Init:
-		f.Model, f.SessionID, f.Tools = p.Model, e.SessionID, p.Tools
-		for name, value := range p.Capabilities {
-			if strings.HasSuffix(name, "Version") {
-				_ = json.Unmarshal(value, &f.AgentVersion)
-			}
-		}
+		c.d.Model, c.d.SessionID, c.d.Tools = p.Model, e.SessionID, p.Tools
+		c.d.AgentVersion = cmp.Or(versionIn(p.Capabilities), c.d.AgentVersion)
 	case session.PromptRendered:
-		if f.Prompt == "" {
-			f.Prompt, f.Name = p.Text, p.Name
+		if c.d.Prompt == "" {
+			c.d.Prompt, c.d.Name = p.Text, p.Name
 		}
 	case event.Text:
 		if e.AgentID == "" {
-			f.Texts = append(f.Texts, p.Content)
+			c.d.Texts = append(c.d.Texts, p.Content)
 		}
 	case event.ToolCall:
-		c := f.call(p.ID)
-		if c == nil || c.Input != nil || c.Result != nil { // and not one of which only the decision is known
-			c = f.add(Call{ID: p.ID})
+		call := c.call(p.ID)
+		if !call.reported && (call.Input != nil || call.Result != nil) { // and not one of which only the decision is known
+			call = c.add(p.ID)
 		}
-		c.Pos, c.Name, c.Agent, c.Input, c.Began = entry.Pos, p.Name, p.AgentID, p.Input, e.Time
+		call.Pos, call.Name, call.Agent, call.Input, call.Began = entry.Pos, p.Name, p.AgentID, p.Input, e.Time
 	case event.Decision:
-		f.decision(entry.Pos, e, p)
+		c.decision(entry.Pos, e.Time, p)
 	case event.ToolResult:
-		if c := f.call(p.ID); c != nil && c.Result == nil {
-			c.Result = &p
-			c.Name = cmp.Or(c.Name, p.Name)
+		if call := c.call(p.ID); call.Result == nil || call.reported {
+			p.Duration = cmp.Or(p.Duration, call.duration())
+			call.Result, call.Ended, call.Name, call.reported = &p, e.Time, cmp.Or(call.Name, p.Name), false
+		}
+	case session.ToolInvoked:
+		if p.CallID != "" {
+			c.invoked(entry.Pos, e.Time, p)
 		}
 	case event.Error:
-		f.Errors = append(f.Errors, p)
+		c.d.Errors = append(c.d.Errors, p)
 	case session.FileModified:
-		if !slices.Contains(f.Files, p.Path) {
-			f.Files = append(f.Files, p.Path)
+		if p.Path != "" {
+			if c.d.Writes[p.Path]++; c.d.Writes[p.Path] == 1 {
+				c.d.Files = append(c.d.Files, p.Path)
+			}
 		}
 	case event.Extension:
-		f.extension(p)
+		c.extension(p)
 	}
+}
+
+// Details are those of the entries so far.
+func (c *Collector) Details() *Details {
+	d := c.d
+	d.Model, d.Name = cmp.Or(d.Model, c.run.Model), cmp.Or(d.Name, c.run.Prompt)
+	if len(c.models) == 0 && c.run.End != nil { // an agent that no gateway serves
+		c.reported(c.run.End.Usage, d.Model)
+	}
+	for _, use := range c.models {
+		d.Models = append(d.Models, *use)
+	}
+	slices.SortFunc(d.Models, func(a, b ModelUse) int {
+		return cmp.Or(cmp.Compare(b.CostUSD, a.CostUSD), cmp.Compare(a.Model, b.Model))
+	})
+	return &d
 }
 
 // decision notes a decision about a call. It may come before the call is in the log.
-func (f *folding) decision(pos int64, e event.Event, d event.Decision) {
-	c := f.call(d.CallID)
-	if c == nil || c.Result != nil {
-		c = f.add(Call{Pos: pos, ID: d.CallID, Name: d.Tool, Began: e.Time})
+func (c *Collector) decision(pos int64, at time.Time, d event.Decision) {
+	if d.CallID == "" {
+		return
 	}
-	c.Decisions = append(c.Decisions, d)
-}
-
-func (f *folding) add(c Call) *Call {
-	f.last[c.ID] = len(f.Calls)
-	f.Calls = append(f.Calls, c)
-	return &f.Calls[len(f.Calls)-1]
-}
-
-// call is the last call of an id, or nil.
-func (f *folding) call(id event.CallID) *Call {
-	if i, ok := f.last[id]; ok {
-		return &f.Calls[i]
+	call := c.call(d.CallID)
+	if call.Result != nil && !call.reported {
+		call = c.add(d.CallID)
 	}
-	return nil
+	if call.Pos == 0 {
+		call.Pos, call.Name, call.Began = pos, d.Tool, at
+	}
+	call.Decisions = append(call.Decisions, d)
 }
 
-func (f *folding) extension(x event.Extension) {
+// invoked notes the session's report of a call that has ended. What the agent has reported stays.
+func (c *Collector) invoked(pos int64, at time.Time, t session.ToolInvoked) {
+	if _, known := c.last[t.CallID]; !known { // the session has another id for a call whose id was used before
+		same := func(call Call) bool { return !call.invoked && call.Name == t.Name && bytes.Equal(call.Input, t.Params) }
+		if i := slices.IndexFunc(c.d.Calls, same); i >= 0 {
+			c.d.Calls[i].ID, c.last[t.CallID] = t.CallID, i
+		}
+	}
+	call := c.call(t.CallID)
+	call.invoked = true
+	if call.Input == nil {
+		call.Pos, call.Name, call.Agent, call.Input, call.Began = pos, cmp.Or(call.Name, t.Name), t.AgentID, t.Params, at.Add(-t.Duration)
+		call.reported = true
+	}
+	if call.Result == nil {
+		result := event.ToolResult{ID: t.CallID, Name: t.Name, Status: t.Status}
+		result.Output, _ = plainjson.Marshal(cmp.Or(t.Output, t.Error)) // a text can always be written
+		if t.Status != event.ToolSuccess {
+			result.Failure = &event.ToolFailure{Message: t.Error}
+		}
+		call.Result, call.Ended, call.reported = &result, at, true
+	}
+	call.Result.Duration = cmp.Or(call.Result.Duration, t.Duration)
+}
+
+func (c Call) duration() time.Duration {
+	if c.Result == nil {
+		return 0
+	}
+	return c.Result.Duration
+}
+
+func (c *Collector) add(id event.CallID) *Call {
+	c.last[id] = len(c.d.Calls)
+	c.d.Calls = append(c.d.Calls, Call{ID: id})
+	return &c.d.Calls[len(c.d.Calls)-1]
+}
+
+// call is the last call of an id, which is a new one if there is none.
+func (c *Collector) call(id event.CallID) *Call {
+	if i, ok := c.last[id]; ok {
+		return &c.d.Calls[i]
+	}
+	return c.add(id)
+}
+
+func (c *Collector) extension(x event.Extension) {
 	switch x.Kind {
 	case isolation.KindProtection:
 		var p isolation.Protection
 		if json.Unmarshal(x.Data, &p) == nil {
-			f.Isolation, f.Missing = p.Level.String(), p.Missing
+			c.d.Isolation, c.d.Missing = p.Level.String(), p.Missing
 		}
 	case gateway.KindModelCall:
-		var c gateway.ModelCall
-		if json.Unmarshal(x.Data, &c) != nil || c.Model == "" {
-			return
+		var call gateway.ModelCall
+		if json.Unmarshal(x.Data, &call) != nil || call.Model == "" || call.Operation == "count_tokens" || call.Operation == "inference_profiles" {
+			return // those ask for no answer, and cost nothing
 		}
-		use := f.models[c.Model]
-		if use == nil {
-			use = &ModelUse{Model: c.Model}
-			f.models[c.Model] = use
-		}
+		use := c.use(call.Model)
 		use.Calls++
-		use.Input += c.Tokens.AllInput()
-		use.Output += c.Tokens.Output
-		use.CacheRead += c.Tokens.CacheRead
-		use.CacheWrite += c.Tokens.CacheWrite5m + c.Tokens.CacheWrite1h
-		use.CostUSD += c.CostUSD
-		use.Unpriced = use.Unpriced || c.Unpriced
+		use.Input += call.Tokens.AllInput()
+		use.Output += call.Tokens.Output
+		use.CacheRead += call.Tokens.CacheRead
+		use.CacheWrite += call.Tokens.CacheWrite5m + call.Tokens.CacheWrite1h
+		use.CostUSD += call.CostUSD
+		use.Unpriced = use.Unpriced || call.Unpriced
 	}
 }
 
-func (f *folding) end() {
-	for _, use := range f.models {
-		f.Models = append(f.Models, *use)
+func (c *Collector) use(model string) *ModelUse {
+	if c.models[model] == nil {
+		c.models[model] = &ModelUse{Model: model}
 	}
-	slices.SortFunc(f.Models, func(a, b ModelUse) int {
-		return cmp.Or(cmp.Compare(b.CostUSD, a.CostUSD), cmp.Compare(a.Model, b.Model))
-	})
+	return c.models[model]
 }
 
-// usesOf is the consumption by model as the agent reports it.
-func usesOf(u event.Usage) []ModelUse {
-	var uses []ModelUse
-	for _, t := range u.Tokens.Records {
-		use := ModelUse{Model: t.Model, Unpriced: t.Cost == nil}
-		use.Calls = int(t.Requests)
-		use.Input, use.Output = t.Tokens.Input.Total, t.Tokens.Output.Total
-		if n := t.Tokens.Input.CacheRead; n != nil {
-			use.CacheRead = *n
-		}
-		if n := t.Tokens.Input.CacheWrite; n != nil {
-			use.CacheWrite = *n
-		}
-		if t.Cost != nil {
-			use.CostUSD = t.Cost.USD
-		}
-		uses = append(uses, use)
+// reported adds what the agent reports at the end, of model where that names none.
+func (c *Collector) reported(u event.Usage, model string) {
+	if u.Tokens == nil && u.Cost == nil {
+		return
 	}
-	return uses
+	records := []event.TokenRecord{{Cost: u.Cost}}
+	switch {
+	case u.Tokens == nil:
+	case len(u.Tokens.Records) == 0:
+		records[0].Tokens = u.Tokens.Totals
+	default:
+		records = slices.Clone(u.Tokens.Records)
+		if len(records) == 1 {
+			records[0].Cost = cmp.Or(records[0].Cost, u.Cost)
+		}
+	}
+	for _, r := range records {
+		use := c.use(cmp.Or(r.Model, model))
+		use.Calls += int(r.Requests)
+		use.Input += r.Tokens.Input.Total
+		use.Output += r.Tokens.Output.Total
+		if n := r.Tokens.Input.CacheRead; n != nil {
+			use.CacheRead += *n
+		}
+		if n := r.Tokens.Input.CacheWrite; n != nil {
+			use.CacheWrite += *n
+		}
+		if r.Cost != nil {
+			use.CostUSD += r.Cost.USD
+		}
+		use.Unpriced = use.Unpriced || r.Cost == nil
+	}
+}
+
+// versionIn is the version among what an agent reports about itself, such as claudeCodeVersion.
+func versionIn(capabilities map[string]json.RawMessage) string {
+	for _, name := range slices.Sorted(maps.Keys(capabilities)) {
+		var version string
+		if (name == "version" || strings.HasSuffix(name, "Version")) && json.Unmarshal(capabilities[name], &version) == nil {
+			return version
+		}
+	}
+	return ""
 }

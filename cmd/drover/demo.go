@@ -288,6 +288,9 @@ func (p project) startScript(description string) (*demoModel, error) {
 	return &demoModel{description: description, upstream: upstream, close: server.Close}, nil
 }
 
+// envCommand has what starts this program where it is not on the PATH, as make demo sets it.
+const envCommand = "DROVER_COMMAND"
+
 // A demoRecord is what is kept of the demo.
 type demoRecord struct {
 	session  *session.Session
@@ -318,7 +321,7 @@ func (r *demoRecord) print(w io.Writer, resp *root.Response[review], m *demoMode
 	r.printEvents(w)
 	if run, err := r.store.Find(runID); err == nil {
 		fmt.Fprintf(w, "Record   %s\n", run.Path)
-		fmt.Fprintf(w, "         look at it: drover runs show %s\n", runs.ShortID(run.ID))
+		fmt.Fprintf(w, "         look at it: %s runs show %s\n", cmp.Or(os.Getenv(envCommand), "drover"), runs.ShortID(run.ID))
 	}
 }
 

@@ -18,6 +18,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/drover-agents/drover/advice"
+	"github.com/drover-agents/drover/agent/agenttest"
 	"github.com/drover-agents/drover/agent/claudecode/claudecell"
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/claude/claudetest"
@@ -125,6 +126,32 @@ func TestDemo_PrintsTheTextOfREADME(t *testing.T) {
 	block, _, _ = strings.Cut(block, "```\n")
 	if got := mask(block); len(strings.Split(got, "\n")) < 10 || !strings.Contains(string(printed), got) {
 		t.Errorf("this is not in testdata/demo.golden:\n%s", got)
+	}
+}
+
+// The command that looks at the record is one that works: the one that make demo runs, where drover is not on the PATH.
+func TestDemo_NamesACommandThatWorks(t *testing.T) {
+	t.Setenv("XDG_STATE_HOME", t.TempDir())
+	makefile, err := os.ReadFile("../../Makefile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	target := regexp.MustCompile(`(?m)^demo:.*\n\t@` + envCommand + `='([^']+)' (.+) demo$`).FindSubmatch(makefile)
+	if target == nil || string(target[1]) != string(target[2]) {
+		t.Fatalf("make demo does not set %s to the command that it runs: %q", envCommand, target)
+	}
+	record, err := newDemoRecord()
+	if err != nil {
+		t.Fatal(err)
+	}
+	id := keptRun(t, "demo", "Review.", agenttest.Done(""))
+	for command, want := range map[string]string{"": "drover runs show ", "go run ./cmd/drover": "go run ./cmd/drover runs show "} {
+		t.Setenv(envCommand, command)
+		var out strings.Builder
+		record.print(&out, nil, nil, id)
+		if !strings.Contains(out.String(), "         look at it: "+want+id[:8]+"\n") {
+			t.Errorf("with %q it prints\n%s", command, out.String())
+		}
 	}
 }
 

@@ -20,9 +20,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/drover-agents/drover/event"
-	"github.com/drover-agents/drover/gateway"
 	"github.com/drover-agents/drover/internal/plainjson"
-	"github.com/drover-agents/drover/isolation"
 	"github.com/drover-agents/drover/record"
 	"github.com/drover-agents/drover/session"
 )
@@ -143,44 +141,14 @@ func logSize(r *record.Run) int64 {
 
 // runRows collects what several entries of a run have in common.
 type runRows struct {
-	run       string
-	r         *record.Run
-	words     string
-	model     string
-	isolation string
-	version   string
-	problem   string
-	turns     int
-	calls     map[event.CallID]*callRow
-	order     []event.CallID
-	counted   map[string]*tokenRow // by model, of the gateway
-	files     map[string]int
-}
-
-type callRow struct {
-	tool, input, status, output string
-	verdict, policy, reason     string
-	began, ended                time.Time
-	duration                    time.Duration
-}
-
-type tokenRow struct {
-	input, output, cacheRead, cacheWrite int64
-	cost                                 *float64
-	calls                                *int64
+	run     string
+	r       *record.Run
+	details *record.Collector
+	problem string
 }
 
 func newRunRows(run string, r *record.Run) *runRows {
-	return &runRows{run: run, r: r, calls: map[event.CallID]*callRow{}, counted: map[string]*tokenRow{}, files: map[string]int{}}
-}
-
-// as decodes a payload into a type, whether the log gave it as that type or as JSON. One that does not fit is the zero value.
-func as[T event.Payload](e event.Event, raw json.RawMessage) T {
-	v, ok := e.Payload.(T)
-	if !ok {
-		_ = json.Unmarshal(raw, &v)
-	}
-	return v
+	return &runRows{run: run, r: r, details: r.Collector()}
 }
 
 // entry adds the row of an entry, and notes what else it tells.
@@ -191,219 +159,133 @@ func (r *runRows) entry(ctx context.Context, w *writer, entry session.Entry) err
 		raw = json.RawMessage("null")
 	}
 	id := e.CallID()
-	switch e.Kind {
-	case event.KindInit:
-		init := as[event.Init](e, raw)
-		r.model = cmp.Or(r.model, init.Model)
-		r.version = cmp.Or(r.version, versionIn(init.Capabilities))
-	case "prompt:rendered":
-		if r.words == "" {
-			r.words = firstWords(as[session.PromptRendered](e, raw).Text)
-		}
-	case event.KindToolUse:
-		use := as[event.ToolCall](e, raw)
-		c := r.call(use.ID)
-		c.tool, c.input, c.began = use.Name, string(shortJSON(objectOf(use.Input))), e.Time
-	case event.KindToolResult:
-		result := as[event.ToolResult](e, raw)
-		c := r.call(result.ID)
-		c.tool, c.status, c.ended, c.duration = cmp.Or(c.tool, result.Name), string(result.Status), e.Time, result.Duration
-		if c.output = textOf(result.Output); c.output == "" && result.Failure != nil {
-			c.output = cut(result.Failure.Message)
-		}
-	case "tool:invoked":
-		invoked := as[session.ToolInvoked](e, raw)
-		if id = invoked.CallID; id != "" {
-			r.invoked(invoked, e.Time)
-		}
-	case event.KindDecision:
-		d := as[event.Decision](e, raw)
-		if d.CallID != "" {
-			c := r.call(d.CallID)
-			c.tool, c.verdict, c.policy, c.reason = cmp.Or(c.tool, d.Tool), d.Verdict.String(), d.Policy, d.Reason
-		}
-		if err := w.insert(ctx, "decisions", r.run, entry.Pos, null(string(d.CallID)), null(d.Tool), d.Verdict.String(), null(d.Policy),
-			null(cut(d.Reason)), d.Asked, null(string(shortJSON(chainOf(e, raw))))); err != nil {
+	switch p := e.Payload.(type) {
+	case event.Decision:
+		if err := w.insert(ctx, "decisions", r.run, entry.Pos, null(string(p.CallID)), null(p.Tool), p.Verdict.String(), null(p.Policy),
+			null(cut(p.Reason)), p.Asked, null(string(shortJSON(chainOf(e, raw))))); err != nil {
 			return err
 		}
-	case event.KindError:
-		problem := as[event.Error](e, raw)
-		if err := w.insert(ctx, "errors", r.run, entry.Pos, null(cut(problem.Code)), cut(problem.Message), problem.Recoverable); err != nil {
+	case event.Error:
+		if err := w.insert(ctx, "errors", r.run, entry.Pos, null(cut(p.Code)), cut(p.Message), p.Recoverable); err != nil {
 			return err
 		}
-	case "file:modified":
-		if path := as[session.FileModified](e, raw).Path; path != "" {
-			r.files[path]++
-		}
-	case gateway.KindModelCall:
-		r.count(as[gateway.ModelCall](e, raw))
-	case isolation.KindProtection:
-		var protection struct{ Level string }
-		if json.Unmarshal(raw, &protection) == nil {
-			r.isolation = protection.Level
-		}
+	case session.ToolInvoked:
+		id = p.CallID
 	}
-	r.turns = max(r.turns, e.Turn)
+	r.collect(entry)
 	return w.insert(ctx, "events", r.run, entry.Pos, null(e.Seq), string(e.Kind), timeText(e.Time), null(e.Turn), null(string(id)),
 		null(e.AgentID), string(shortJSON(raw)))
 }
 
-func (r *runRows) call(id event.CallID) *callRow {
-	c := r.calls[id]
-	if c == nil {
-		c = &callRow{}
-		r.calls[id] = c
-		r.order = append(r.order, id)
-	}
-	return c
-}
-
-// invoked is the session's report of a call. The agent's own comes first, where there is one.
-func (r *runRows) invoked(t session.ToolInvoked, at time.Time) {
-	c := r.call(t.CallID)
-	if c.input == "" {
-		c.tool, c.input, c.began = cmp.Or(c.tool, t.Name), string(shortJSON(objectOf(t.Params))), at.Add(-t.Duration)
-	}
-	if c.status == "" {
-		c.status, c.ended, c.output = string(t.Status), at, cut(cmp.Or(t.Output, t.Error))
-	}
-	c.duration = cmp.Or(c.duration, t.Duration)
-}
-
-// count adds a model call of the gateway. Those that ask for no answer cost nothing and are not counted.
-func (r *runRows) count(call gateway.ModelCall) {
-	if call.Operation == "count_tokens" || call.Operation == "inference_profiles" {
-		return
-	}
-	row := r.counted[call.Model]
-	if row == nil {
-		row = &tokenRow{calls: new(int64)}
-		r.counted[call.Model] = row
-	}
-	t := call.Tokens
-	*row.calls++
-	row.input += t.AllInput()
-	row.output += t.Output
-	row.cacheRead += t.CacheRead
-	row.cacheWrite += t.CacheWrite5m + t.CacheWrite1h
-	if !call.Unpriced {
-		row.cost = plus(row.cost, &call.CostUSD)
-	}
-}
-
-// plus adds figures of which either may be unknown.
-func plus[N int64 | float64](a, b *N) *N {
-	switch {
-	case a == nil:
-		return b
-	case b == nil:
-		return a
-	}
-	return new(*a + *b)
-}
-
-// reported are the rows of what the agent reports at the end, by model.
-func (r *runRows) reported() map[string]*tokenRow {
-	rows := map[string]*tokenRow{}
-	if r.r.End == nil {
-		return rows
-	}
-	usage := r.r.End.Usage
-	add := func(model string, requests int64, count event.TokenCount, cost *event.Cost) {
-		row := rows[model]
-		if row == nil {
-			row = &tokenRow{}
-			rows[model] = row
+// collect notes what an entry tells about the run, cut as the columns are: a log may be larger than memory.
+func (r *runRows) collect(entry session.Entry) {
+	e := &entry.Event
+	switch p := e.Payload.(type) {
+	case event.Text:
+		p.Content = ""
+		e.Payload = p
+	case session.PromptRendered:
+		p.Text = firstWords(p.Text)
+		e.Payload = p
+	case event.ToolCall:
+		p.Input = shortJSON(objectOf(p.Input))
+		e.Payload = p
+	case event.ToolResult:
+		text := textOf(p.Output)
+		if text == "" && p.Failure != nil {
+			text = cut(p.Failure.Message)
 		}
-		row.input += count.Input.Total
-		row.output += count.Output.Total
-		row.cacheRead += value(count.Input.CacheRead)
-		row.cacheWrite += value(count.Input.CacheWrite)
-		if requests > 0 {
-			row.calls = plus(row.calls, &requests)
-		}
-		if cost != nil {
-			row.cost = plus(row.cost, &cost.USD)
-		}
+		p.Output, p.Failure = quoted(text), nil
+		e.Payload = p
+	case session.ToolInvoked:
+		p.Params, p.Output, p.Error, p.Value = shortJSON(objectOf(p.Params)), cut(cmp.Or(p.Output, p.Error)), "", nil
+		e.Payload = p
 	}
-	model := cmp.Or(r.model, r.r.Model)
-	switch {
-	case usage.Tokens == nil && usage.Cost == nil:
-	case usage.Tokens == nil:
-		add(model, 0, event.TokenCount{}, usage.Cost)
-	case len(usage.Tokens.Records) == 0:
-		add(model, 0, usage.Tokens.Totals, usage.Cost)
-	default:
-		for _, record := range usage.Tokens.Records {
-			cost := record.Cost
-			if len(usage.Tokens.Records) == 1 && cost == nil {
-				cost = usage.Cost
-			}
-			add(cmp.Or(record.Model, model), record.Requests, record.Tokens, cost)
-		}
-	}
-	return rows
+	r.details.Add(entry)
 }
 
-func value[N any](p *N) (v N) {
-	if p != nil {
-		v = *p
-	}
-	return v
+func quoted(text string) json.RawMessage {
+	raw, _ := plainjson.Marshal(text) // a text can always be written
+	return raw
+}
+
+// textIn is the text that quoted has quoted, or empty.
+func textIn(raw json.RawMessage) (text string) {
+	_ = json.Unmarshal(raw, &text)
+	return text
 }
 
 // end adds the rows that all entries together give.
 func (r *runRows) end(ctx context.Context, w *writer) error {
-	for _, id := range r.order {
-		c := r.calls[id]
+	d := r.details.Details()
+	last := map[event.CallID]record.Call{} // of those with the same id
+	for _, c := range d.Calls {
+		last[c.ID] = c
+	}
+	for _, id := range slices.Sorted(maps.Keys(last)) {
+		c := last[id]
+		var output, verdict, policy, reason string
 		var duration any
-		if c.duration != 0 {
-			duration = c.duration.Milliseconds()
+		if c.Result != nil {
+			output = textIn(c.Result.Output)
+			duration = null(c.Result.Duration.Milliseconds())
 		}
-		if err := w.insert(ctx, "calls", r.run, string(id), null(c.tool), null(c.input), null(c.status), null(c.output), null(c.verdict), null(c.policy),
-			null(cut(c.reason)), timeText(c.began), timeText(c.ended), duration); err != nil {
+		if n := len(c.Decisions); n > 0 {
+			decided := c.Decisions[n-1]
+			verdict, policy, reason = decided.Verdict.String(), decided.Policy, cut(decided.Reason)
+		}
+		if err := w.insert(ctx, "calls", r.run, string(id), null(c.Name), null(string(c.Input)), null(string(c.Status())), null(output), null(verdict),
+			null(policy), null(reason), timeText(c.Began), timeText(c.Ended), duration); err != nil {
 			return err
 		}
 	}
-	for _, path := range slices.Sorted(maps.Keys(r.files)) {
-		if err := w.insert(ctx, "files", r.run, cut(path), r.files[path]); err != nil {
+	for _, path := range d.Files {
+		if err := w.insert(ctx, "files", r.run, cut(path), d.Writes[path]); err != nil {
 			return err
 		}
 	}
-	models := r.counted
-	if len(models) == 0 {
-		models = r.reported()
-	}
-	var sum tokenRow
-	for _, model := range slices.Sorted(maps.Keys(models)) {
-		t := models[model]
-		sum.input += t.input
-		sum.output += t.output
-		sum.cost = plus(sum.cost, t.cost)
-		if err := w.insert(ctx, "tokens", r.run, model, t.input, t.output, t.cacheRead, t.cacheWrite, t.cost, t.calls); err != nil {
+	for _, m := range d.Models {
+		if err := w.insert(ctx, "tokens", r.run, m.Model, m.Input, m.Output, m.CacheRead, m.CacheWrite, costOf(m), null(m.Calls)); err != nil {
 			return err
 		}
 	}
-	return w.insert(ctx, "runs", ordered("runs", r.row(sum, len(models) > 0))...)
+	return w.insert(ctx, "runs", ordered("runs", r.row(d))...)
+}
+
+// costOf is the cost of a model, nil where it is not known.
+func costOf(m record.ModelUse) any {
+	if m.Unpriced && m.CostUSD == 0 {
+		return nil
+	}
+	return m.CostUSD
 }
 
 // row has the columns of the table runs.
-func (r *runRows) row(sum tokenRow, counted bool) map[string]any {
+func (r *runRows) row(d *record.Details) map[string]any {
 	i := r.r.Info
 	row := map[string]any{
 		"run": r.run, "id": i.ID, "session": null(i.Session), "agent": null(i.Agent), "name": null(i.Name), "prompt_name": null(i.Prompt),
-		"words": null(r.words), "folder": null(i.Folder), "model": null(cmp.Or(r.model, i.Model)), "state": string(r.r.State), "problem": null(cut(r.problem)),
-		"began": timeText(i.Began), "turns": r.turns, "isolation": null(r.isolation), "agent_version": null(r.version), "drover_version": null(i.Versions["drover"]),
+		"words": null(d.Prompt), "folder": null(i.Folder), "model": null(d.Model), "state": string(r.r.State), "problem": null(cut(r.problem)),
+		"began": timeText(i.Began), "turns": d.Turns, "isolation": null(d.Isolation), "agent_version": null(d.AgentVersion), "drover_version": null(i.Versions["drover"]),
 		"resumes": null(i.Resumes), "path": r.r.Path,
 	}
-	if counted {
-		row["input_tokens"], row["output_tokens"], row["cost_usd"] = sum.input, sum.output, sum.cost
+	var sum record.ModelUse
+	known := false
+	for _, m := range d.Models {
+		sum.Input += m.Input
+		sum.Output += m.Output
+		sum.CostUSD += m.CostUSD
+		known = known || costOf(m) != nil
+		row["input_tokens"], row["output_tokens"] = sum.Input, sum.Output
+	}
+	if known {
+		row["cost_usd"] = sum.CostUSD
 	}
 	if e := r.r.End; e != nil {
 		row["status"], row["kind"], row["error"], row["resume_token"] = string(e.Status), null(e.Kind), null(cut(e.Error)), null(e.ResumeToken)
-		row["ended"], row["duration_ms"], row["turns"] = timeText(e.Ended), e.Duration.Milliseconds(), max(e.Turns, r.turns)
+		row["ended"], row["duration_ms"], row["turns"] = timeText(e.Ended), e.Duration.Milliseconds(), max(e.Turns, d.Turns)
 		row["problem"] = null(cut(cmp.Or(r.problem, e.Problem)))
-		if sum.cost == nil && e.Usage.Cost != nil { // of models that the gateway has no price for
+		if !known && e.Usage.Cost != nil { // of models that the gateway has no price for
 			row["cost_usd"] = e.Usage.Cost.USD
 		}
 	}
@@ -513,17 +395,6 @@ func shortStrings(v any) any {
 		}
 	}
 	return v
-}
-
-// versionIn is the version among what an agent reports about itself, such as claudeCodeVersion.
-func versionIn(capabilities map[string]json.RawMessage) string {
-	for _, name := range slices.Sorted(maps.Keys(capabilities)) {
-		var version string
-		if (name == "version" || strings.HasSuffix(name, "Version")) && json.Unmarshal(capabilities[name], &version) == nil {
-			return version
-		}
-	}
-	return ""
 }
 
 // chainOf is how a decision was made, in its payload or in the metadata of its event.
