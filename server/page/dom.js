@@ -143,3 +143,8 @@ export function inField(e) {
   const t = e.target;
   return t instanceof HTMLElement && (t.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(t.tagName));
 }
+
+/** Keys and what they do, for the foot of a page: ["j", "k", "move"]. */
+export function keysHint(list) {
+  return list.map((group) => h("span", { class: "hint" }, group.slice(0, -1).map((k) => key(k)), group.at(-1)));
+}

@@ -7,7 +7,7 @@ import { api } from "./api.js";
 import { clock, count, duration, money, plural, size } from "./format.js";
 import { appendText, block, diffTable, exact, inputBlocks, json, lineSpan, outputBlocks, parseDiff, plain, textSpan } from "./text.js";
 import { endWord, shapeOf } from "./timeline.js";
-import { isEdit, labelOf, pathOf, shortPath, summaryOf, targetOf, tookOf, turnOf } from "./model.js";
+import { endOf, isEdit, labelOf, pathOf, shortPath, summaryOf, targetOf, tookOf, turnOf } from "./model.js";
 
 export const tabNames = ["Event", "Prompt", "Session", "Files", "Gateway", "Events"];
 
@@ -111,7 +111,7 @@ export class Panel {
     const page = this.pages.get(this.tab);
     if (!page) return;
     const sign = {
-      Event: () => `${this.node?.id ?? ""} ${this.node?.version ?? ""} ${this.position} ${m.position ? 1 : 0}`,
+      Event: () => `${this.node?.id ?? ""} ${this.node?.version ?? ""} ${this.position} ${this.node ? "" : m.position}`,
       Prompt: () => String(m.prompts.length),
       Session: () => `${this.sessionAt} ${this.sessionAt ? "" : m.position}`,
       Files: () => `${m.files.size} ${m.ended}`,
@@ -148,9 +148,9 @@ export class Panel {
     const end = run?.end;
     const parts = [heading(icon(run?.state === "ended" ? (run.status === "success" ? "ok" : "failed") : run?.state === "lost" ? "lost" : "running"), run?.state === "ended" ? endWord(run.status, run.kind) : run?.state === "lost" ? "Lost" : "Under way", [])];
     if (run?.damage?.length) parts.push(h("div", { class: "verdict failed" }, run.damage.map((d) => h("p", null, textSpan(d)))));
-    if (end?.error) parts.push(h("div", { class: "verdict failed" }, h("p", null, h("strong", null, run.kind ? `Failed: ${plain(run.kind)}. ` : "Failed. "), textSpan(end.error)), end.advice && h("p", null, "Next: ", textSpan(end.advice))));
+    if (end?.error) parts.push(h("div", { class: "verdict failed" }, h("p", null, textSpan(end.error)), end.advice && h("p", null, "Next: ", textSpan(end.advice))));
     if (end?.output !== undefined) parts.push(section("Answer", "JSON", json(end.output, "Answer")));
-    else if (end?.text) parts.push(section("Answer", "", block(end.text, { prose: true, name: "Answer" })));
+    else if (end?.text && run.status === "success") parts.push(section("Answer", "", block(end.text, { prose: true, name: "Answer" })));
     const t = m.totals;
     parts.push(section("What happened", "", h("dl", { class: "pairs" },
       pair("Model calls", String(t.model)), pair("Tool calls", `${t.native + t.ours}, ${t.ours} of them to tools of ours`), pair("Denied", String(t.denied)), pair("Failed", String(t.failed)), pair("Files written", String(m.files.size)), pair("Cost", money(t.usd) + (m.unpriced ? ", without models that have no price" : "")), pair("Tokens", `${count(t.input)} in, ${count(t.cacheRead)} of them from the cache, ${count(t.output)} out`))));
@@ -207,7 +207,8 @@ export class Panel {
   #call(node) {
     const now = this.on.now();
     const m = this.model;
-    const input = node.input ?? node.request?.input;
+    const used = node.entries.find((n) => m.entries[n - 1].type === "tool_use");
+    const input = (used && exact(m.raw[used - 1]).payload.input) ?? node.request?.input;
     const status = { ok: tag("ok", "ok"), denied: tag("denied", "denied"), failed: tag("failed", node.restored ? "failed, rolled back" : "failed"), waiting: tag("waiting", "waits for you"), cancelled: tag("plain", "did not end"), running: tag("plain", "is running") }[node.status];
     const whose = node.ours ? "our tool" : node.name === "Agent" || node.name === "Task" ? "subagent" : "native tool";
     const parts = [heading(icon(shapeOf(node)), node.label, [status, tag("plain", whose)], node.name)];
@@ -215,6 +216,7 @@ export class Panel {
     if (target) parts.push(h("p", { class: "target-line mono" }, textSpan(target.slice(0, 2000))));
     const took = node.status === "denied" ? "never ran" : duration(tookOf(node, now));
     const facts = [["Started", "+" + clock(Math.max(0, node.start - m.began))], ["Took", took], ["Turn", turnOf(node)?.number ?? "–"], ["Call id", node.callID, true]];
+    if (node.asked) facts.splice(2, 0, ["Waited", duration((node.answered || endOf(node, now)) - node.asked)]);
     const output = node.result?.output;
     const last = node.decisions.at(-1);
     const gate = () => this.#gate(node);
@@ -267,7 +269,7 @@ export class Panel {
       const rest = denied ? this.#policies().filter((p) => !chain.some((c) => c.policy === p)) : [];
       const rows = [...chain.map((c, k) => this.#gateRow(k + 1, c, k === decided, d.verdict)), ...rest.map((p, k) => this.#gateRow(chain.length + k + 1, { policy: p, reason: "not asked: denied above", skipped: true }, false, ""))];
       const note = denied ? "first denial wins" : d.asked ? (d.remembered ? "an earlier answer was used" : "a person was asked") : d.input ? "the input was replaced" : "";
-      return section(node.decisions.length > 1 ? `Gate, decision ${i + 1}` : "Gate", note, h("table", { class: "gate" }, h("thead", { class: "unseen" }, h("tr", null, ["Order", "Policy", "Verdict", "Reason"].map((t) => h("th", { scope: "col" }, t)))), h("tbody", null, rows)), d.input && [h("h4", null, "Input that replaced it"), json(d.input, "Replaced input")]);
+      return section(node.decisions.length > 1 ? `Gate, decision ${i + 1}` : "Gate", note, h("table", { class: "gate", "aria-label": "Policies in order, their verdicts and reasons" }, h("colgroup", null, h("col", { class: "order-column" }), h("col", { class: "policy-column" }), h("col", { class: "verdict-column" }), h("col")), h("tbody", null, rows)), d.input && [h("h4", null, "Input that replaced it"), json(d.input, "Replaced input")]);
     });
   }
 
@@ -426,7 +428,7 @@ export class Panel {
       if (page.rows.has(i)) continue;
       const n = page.shown[i];
       const e = m.entries[n - 1];
-      const el = h("div", { role: "listitem", class: "event-item" }, h("button", { type: "button", class: `event-row${n === this.position ? " selected" : ""}`, "data-position": n }, h("span", { class: "mono dim position" }, String(n)), h("span", { class: "mono dim at" }, clock(Math.max(0, e.timestamp - m.began))), lineSpan(e.type, "mono type"), lineSpan(summaryOf(e), "summary", 160)));
+      const el = h("div", { role: "listitem", class: "event-item" }, h("button", { type: "button", class: `event-row${n === this.position ? " selected" : ""}${isProblem(e) ? " problem" : ""}`, "data-position": n }, h("span", { class: "mono dim position" }, String(n)), h("span", { class: "mono dim at" }, clock(Math.max(0, e.timestamp - m.began))), lineSpan(e.type, "mono type"), lineSpan(summaryOf(e), "says", 160)));
       el.style.top = `${i * 22}px`;
       page.list.append(el);
       page.rows.set(i, el);
@@ -484,6 +486,11 @@ function outputNote(output) {
 function decidedBy(d, chain) {
   const exactly = chain.findLastIndex((c) => c.policy === d.policy && c.verdict === d.verdict);
   return exactly >= 0 ? exactly : chain.findLastIndex((c) => c.verdict === d.verdict);
+}
+
+function isProblem(e) {
+  const p = e.payload ?? {};
+  return p.verdict === "deny" || p.status === "denied" || p.status === "error" || (e.type === "error" && !p.recoverable);
 }
 
 function isEmpty(value) {

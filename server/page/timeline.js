@@ -236,7 +236,7 @@ export class Timeline {
     setText(row.took, took);
     if (row.sign !== sign) {
       row.sign = sign;
-      row.el.className = `row ${node.kind} is-${node.status || "ok"}${selected ? " selected" : ""}${level === 1 ? " top" : ""}`;
+      row.el.className = `row ${node.kind} is-${node.status || "ok"}${selected ? " selected" : ""}`;
       row.el.setAttribute("aria-level", String(level));
       row.el.setAttribute("aria-selected", String(selected));
       if (folds) row.el.setAttribute("aria-expanded", String(open));
@@ -276,7 +276,7 @@ export class Timeline {
     if (node.kind === "note") {
       const shape = node.status === "denied" ? "denied" : node.status === "failed" ? "failed" : node.what === "end" ? "ok" : node.what === "prompt" ? "prompt" : "note";
       const what = noteWords[node.what] ?? node.what;
-      const text = node.what === "end" ? [h("span", { class: "label" }, node.status === "failed" ? endWord(node.done?.status) : "Answer"), lineSpan(node.text, "target prose")] : [what && h("span", { class: "label short" }, what), lineSpan(node.label, "target prose")];
+      const text = node.what === "end" ? [h("span", { class: "label short" }, node.status === "failed" ? endWord(node.done?.status) : "Answer"), lineSpan(node.text, "target prose")] : [what && h("span", { class: "label short" }, what), lineSpan(node.label, "target prose")];
       return [twist, icon(shape), text];
     }
     const tags = [];
@@ -315,6 +315,7 @@ export class Timeline {
     const call = (n, low) => {
       const end = endOf(n, now);
       if (n.asked) {
+        if (!low && n.asked - n.start > 100) add(n.start, n.asked, "queued", low);
         add(n.asked, n.answered || end, "waiting", low);
         if (n.answered && n.status !== "denied") add(n.answered, end, toneOf(n), low);
         else if (n.status === "denied") add(end - 1, end, "denied", low);
@@ -398,8 +399,6 @@ export class Timeline {
     canvas.height = height * scale;
     const c = canvas.getContext("2d");
     c.scale(scale, scale);
-    const style = getComputedStyle(box);
-    const colour = (name) => style.getPropertyValue(name) || "#888";
     const x = (t) => ((t - from) / span) * width;
     const cost = this.model.cost;
     const most = cost.at(-1)?.[1] || 0;
@@ -416,7 +415,6 @@ export class Timeline {
       c.lineTo(width, height);
       c.fill();
     }
-    void colour;
     const tones = {};
     const draw = (start, end, tone, depth, thin) => {
       c.fillStyle = tones[tone] ??= this.#resolve(`--bar-${tone}`);
