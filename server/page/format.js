@@ -30,7 +30,7 @@ export function ago(ms) {
 export function money(usd) {
   if (usd === undefined || usd === null) return "–";
   if (usd !== 0 && Math.abs(usd) < 0.01) return `$${usd.toFixed(4)}`;
-  return `$${usd.toLocaleString("en-US", { minimumFractionDigits: 2, maximumFractionDigits: 2 })}`;
+  return `$${grouped(usd.toFixed(2))}`;
 }
 
 /** 954, 16.7k, 167k, 1.31M */
@@ -49,8 +49,13 @@ export function size(bytes) {
   return `${(bytes / 1e6).toFixed(1)} MB`;
 }
 
+/** 1234567.89 as 1,234,567.89. toLocaleString takes a thousand times as long. */
+function grouped(digits) {
+  return digits.replace(/\B(?=(\d{3})+(?!\d))(?<!\.\d*)/g, ",");
+}
+
 export function plural(n, one, many = one + "s") {
-  return `${n.toLocaleString("en-US")} ${n === 1 ? one : many}`;
+  return `${grouped(String(n))} ${n === 1 ? one : many}`;
 }
 
 /** 14:02 */

@@ -103,17 +103,17 @@ export class RunModel {
     if (handle) handle(this, e, e.payload ?? {}, position);
   }
 
-  /** Takes a part of a text that is being written. */
+  /** Takes a part of a text that is being written. @returns {boolean} whether a row has changed */
   addPart(e) {
     const agent = this.#agentOf(e, e.payload ?? {});
     agent.stream = (agent.stream + (e.payload?.delta ?? "")).slice(-4000);
     const turn = agent.turns.at(-1);
     if (!turn || (!turn.provisional && turn.ended)) this.provision(agent, e.timestamp);
     const now = agent.turns.at(-1);
-    if (now?.provisional && !now.writing) {
-      now.writing = true;
-      touch(now);
-    }
+    if (!now?.provisional || now.writing) return false;
+    now.writing = true;
+    touch(now);
+    return true;
   }
 
   /** Ends what is under way: the run has ended, or its program is gone. */

@@ -34,6 +34,7 @@ export class Panel {
     this.signs = {};
     this.filter = null;
     this.sessionAt = 0;
+    this.drawn = 0;
     this.tabs = new Map();
     this.pages = new Map();
     this.list = h("div", { class: "tabs", role: "tablist", "aria-label": "Details", onkeydown: (e) => this.#tabKey(e) });
@@ -119,6 +120,14 @@ export class Panel {
       Events: () => String(m.position),
     }[this.tab]();
     if (!force && this.signs[this.tab] === sign) return;
+    if (!force && this.tab !== "Events" && (this.tab !== "Event" || !this.node) && performance.now() - this.drawn < 1000) { // what sums up the run changes with each event
+      this.later ||= setTimeout(() => {
+        this.later = 0;
+        this.render();
+      }, 1000);
+      return;
+    }
+    this.drawn = performance.now();
     if (this.signs[this.tab] === sign && this.tab !== "Events") return;
     this.signs[this.tab] = sign;
     const top = page.scrollTop;
@@ -268,7 +277,7 @@ export class Panel {
       const denied = d.verdict === "deny";
       const rest = denied ? this.#policies().filter((p) => !chain.some((c) => c.policy === p)) : [];
       const rows = [...chain.map((c, k) => this.#gateRow(k + 1, c, k === decided, d.verdict)), ...rest.map((p, k) => this.#gateRow(chain.length + k + 1, { policy: p, reason: "not asked: denied above", skipped: true }, false, ""))];
-      const note = denied ? "first denial wins" : d.asked ? (d.remembered ? "an earlier answer was used" : "a person was asked") : d.input ? "the input was replaced" : "";
+      const note = denied && d.policy !== "approver" ? "first denial wins" : d.asked ? (d.remembered ? "an earlier answer was used" : "a person was asked") : d.input ? "the input was replaced" : "";
       return section(node.decisions.length > 1 ? `Gate, decision ${i + 1}` : "Gate", note, h("table", { class: "gate", "aria-label": "Policies in order, their verdicts and reasons" }, h("colgroup", null, h("col", { class: "order-column" }), h("col", { class: "policy-column" }), h("col", { class: "verdict-column" }), h("col")), h("tbody", null, rows)), d.input && [h("h4", null, "Input that replaced it"), json(d.input, "Replaced input")]);
     });
   }

@@ -97,7 +97,7 @@ export class RunPage {
       batch: () => this.#changed(),
       state: (state, problem) => this.#connection(state, problem),
     }));
-    const tick = setInterval(() => this.#tick(), 250);
+    const tick = setInterval(() => this.#tick(), 500);
     this.stops.push(() => clearInterval(tick));
     await this.#load();
   }
@@ -117,8 +117,9 @@ export class RunPage {
   #event({ event, data }) {
     if (event === "entry") {
       this.model.add(JSON.parse(data), data);
+      this.entered = true;
     } else if (event === "part") {
-      this.model.addPart(JSON.parse(data));
+      if (this.model.addPart(JSON.parse(data))) this.entered = true;
     } else if (event === "state") {
       this.#state(JSON.parse(data));
     } else if (event === "end") {
@@ -216,16 +217,24 @@ export class RunPage {
       this.wanted = 0;
       this.goTo(wanted);
     }
-    this.timeline.changed();
-    this.dirty = true;
-    this.frame ||= requestAnimationFrame(() => {
-      this.frame = 0;
-      this.#paint();
-    });
+    if (!this.entered) { // only parts of texts: the dock, a few times a second
+      this.streaming ||= setTimeout(() => {
+        this.streaming = 0;
+        this.#dock();
+      }, 80);
+      return;
+    }
+    this.entered = false;
+    // A burst is painted less often the longer that takes, so that reading it comes first.
+    const wait = this.painted ? this.painted.at + 2 * this.painted.took - performance.now() : 0;
+    this.frame ||= wait > 4 ? setTimeout(() => this.#paint(), Math.min(wait, 400)) : requestAnimationFrame(() => this.#paint());
   }
 
   #paint() {
-    this.dirty = false;
+    this.frame = 0;
+    const began = performance.now();
+    this.timeline.structure = true;
+    this.timeline.render();
     const t = this.model.totals;
     for (const { name, el, n } of this.kindButtons) {
       setText(n, String(t[name]));
@@ -236,6 +245,7 @@ export class RunPage {
     this.#gauges();
     this.#dock();
     this.panel.render();
+    this.painted = { at: performance.now(), took: performance.now() - began };
   }
 
   #tick() {

@@ -3,7 +3,7 @@
 // The timeline: a treegrid of turns and calls with their bars, its axis, and the overview of the whole run.
 // Rows have one fixed height, and only those in view are elements.
 
-import { h, fill, icon, button, setText } from "./dom.js";
+import { announce, h, fill, icon, setText } from "./dom.js";
 import { duration, money, plural, tick, tickStep, clock } from "./format.js";
 import { appendText, plain, lineSpan } from "./text.js";
 import { allNodes, endOf, flatten, isOpen, labelOf, targetOf, tookOf } from "./model.js";
@@ -43,7 +43,14 @@ export class Timeline {
     this.narrow.addEventListener("change", () => this.reset());
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.reset());
     this.#build();
-    new ResizeObserver(() => this.reset()).observe(this.grid);
+    this.sizes = { width: 300, view: 400, overview: 0 };
+    new ResizeObserver(() => {
+      const width = this.axis.clientWidth || 300;
+      const same = width === this.sizes.width;
+      this.sizes = { width, view: this.grid.clientHeight - 23, overview: this.overviewBox.clientWidth };
+      if (same) this.schedule();
+      else this.reset();
+    }).observe(this.grid);
   }
 
   get rowHeight() {
@@ -61,7 +68,7 @@ export class Timeline {
     this.body = h("div", { class: "rows", role: "rowgroup" }, h("div", { class: "lines-box", "aria-hidden": "true" }, this.lines));
     this.empty = h("p", { class: "empty", hidden: true });
     this.head = h("div", { role: "row", class: "head", "aria-rowindex": 1 }, h("span", { role: "columnheader", class: "name" }, "Turn and call"), h("span", { role: "columnheader", class: "took" }, "Took"), this.axis);
-    this.grid = h("div", { class: "treegrid", role: "treegrid", "aria-label": "Turns and calls", tabIndex: 0, onkeydown: (e) => this.#key(e), onscroll: () => this.schedule(), onwheel: (e) => e.deltaY < 0 && this.setFollow(false), ontouchmove: () => this.setFollow(false), onclick: (e) => this.#click(e), ondblclick: (e) => this.#doubleClick(e), onfocus: () => this.#focused() },
+    this.grid = h("div", { class: "treegrid", role: "treegrid", "aria-label": "Turns and calls", tabIndex: 0, onkeydown: (e) => this.#key(e), onscroll: () => this.schedule(), onwheel: (e) => e.deltaY < 0 && this.setFollow(false), ontouchmove: () => this.setFollow(false), onclick: (e) => this.#click(e), ondblclick: (e) => this.#doubleClick(e) },
       h("div", { role: "rowgroup", class: "head-group" }, this.head), this.body, this.empty);
     this.el = h("div", { class: "timeline" }, this.overviewBox, this.grid);
   }
@@ -72,11 +79,11 @@ export class Timeline {
     this.schedule();
   }
 
-  /** Everything is painted again. */
+  /** Everything is painted again, in the elements that are there. */
   reset() {
-    for (const row of this.painted.values()) row.el.remove();
-    this.painted.clear();
+    for (const row of this.painted.values()) row.sign = row.bars = "";
     this.drawn = "";
+    this.axisSign = "";
     this.changed();
   }
 
@@ -136,10 +143,13 @@ export class Timeline {
     this.schedule();
   }
 
+  /** The time of the whole run. Of a live one the end moves only when a bar would move by a part of a pixel. */
   whole() {
     const from = this.model.began || this.on.now();
     const to = this.on.live() ? this.on.now() : this.model.last;
-    return [from, Math.max(to, from + 100)];
+    const step = (to - from) / 1000;
+    if (!this.on.live() || !(to - this.end < step) || to < this.end || this.model.last > this.end) this.end = to;
+    return [from, Math.max(this.end, from + 100)];
   }
 
   window() {
@@ -154,7 +164,7 @@ export class Timeline {
     const top = this.grid.scrollTop;
     const height = this.rowHeight;
     if (this.structure) this.#flatten(top, height);
-    const view = this.grid.clientHeight - this.head.offsetHeight;
+    const { view, width } = this.sizes; // sizes are measured once, not while rows are written
     if (this.following && this.on.live()) this.#showNewest(view, height);
     if (this.revealed) {
       this.#scrollTo(this.index.get(this.revealed), view, height);
@@ -163,6 +173,7 @@ export class Timeline {
     const from = Math.max(0, Math.floor(this.grid.scrollTop / height) - spare);
     const to = Math.min(this.rows.length, Math.ceil((this.grid.scrollTop + view) / height) + spare);
     const [a, b] = this.window();
+    this.width = width;
     const keep = new Set();
     for (let i = from; i < to; i++) keep.add(this.#paint(i, a, b, height));
     const active = this.selected && this.index.get(this.selected);
@@ -195,7 +206,7 @@ export class Timeline {
   /** The row that must not move: the selected one if it is in view, otherwise the first. */
   #anchor(top, height) {
     const at = this.selected ? this.index.get(this.selected) : undefined;
-    if (at !== undefined && at * height >= top - height && at * height <= top + this.grid.clientHeight) return this.selected;
+    if (at !== undefined && at * height >= top - height && at * height <= top + this.sizes.view) return this.selected;
     return this.rows[Math.ceil(top / height)]?.node;
   }
 
@@ -204,7 +215,7 @@ export class Timeline {
     while (node && !this.index.has(node)) node = node.parent;
     const last = this.rows.length - 1;
     const at = node ? this.index.get(node) : last;
-    if ((last - at) * height < view) this.grid.scrollTop = this.body.offsetHeight;
+    if ((last - at) * height < view) this.grid.scrollTop = this.rows.length * height;
     else this.#scrollTo(at, view, height);
   }
 
@@ -229,8 +240,12 @@ export class Timeline {
     const folds = node.children.length > 0;
     const open = folds && (this.filter ? node.open !== false : isOpen(this.model, node));
     const selected = node === this.selected;
-    row.el.style.top = `${i * height}px`;
-    row.el.setAttribute("aria-rowindex", String(i + 2));
+    if (row.at !== i || row.height !== height) {
+      row.at = i;
+      row.height = height;
+      row.el.style.top = `${i * height}px`;
+      row.el.setAttribute("aria-rowindex", String(i + 2));
+    }
     const sign = `${node.version} ${open} ${level} ${selected} ${folds} ${node.agent.name}`;
     const took = this.#took(node, now);
     setText(row.took, took);
@@ -245,7 +260,7 @@ export class Timeline {
       fill(row.name, this.#name(node, open, folds));
       row.el.setAttribute("aria-label", plain(this.#spoken(node, took)));
     }
-    const bars = `${node.version} ${open} ${a} ${b} ${node.end === undefined || endOf(node, now) === now ? now : ""}`;
+    const bars = `${node.version} ${open} ${a} ${b} ${this.width}`;
     if (row.bars !== bars) {
       row.bars = bars;
       this.#paintBars(row.lane, node, open, a, b, now);
@@ -297,7 +312,7 @@ export class Timeline {
 
   #paintBars(lane, node, open, a, b, now) {
     const span = b - a;
-    const width = lane.clientWidth || this.axis.clientWidth || 300;
+    const width = this.width;
     const list = [];
     let last = { right: -9, tone: "" };
     const add = (start, end, tone, low) => {
@@ -338,8 +353,7 @@ export class Timeline {
   }
 
   #paintAxis(a, b) {
-    const width = this.axis.clientWidth;
-    if (!width) return;
+    const width = this.width;
     const live = this.on.live();
     const step = tickStep(b - a, Math.max(2, width / 88));
     const began = this.model.began;
@@ -372,10 +386,9 @@ export class Timeline {
   }
 
   #paintOverview() {
-    const box = this.overviewBox;
-    const width = box.clientWidth;
-    const height = box.clientHeight;
-    if (!width || !height) return;
+    const width = this.sizes.overview;
+    const height = 36;
+    if (!width) return;
     const [from, to] = this.whole();
     const span = to - from;
     setText(this.overviewLabel, this.zoom ? `Zoomed to ${clock(this.window()[0] - from)} to ${clock(this.window()[1] - from)}` : "Whole run, cost as the slope");
@@ -386,7 +399,7 @@ export class Timeline {
       this.brush.style.left = `${((a - from) / span) * 100}%`;
       this.brush.style.width = `${((b - a) / span) * 100}%`;
     }
-    const sign = `${this.model.position} ${Math.round((to / span) * width)} ${width}`;
+    const sign = `${this.model.position} ${to} ${width}`;
     if (this.drawn === sign || (this.drawnAt && performance.now() - this.drawnAt < (this.model.position > 3000 ? 1000 : 150) && this.drawn !== "")) {
       if (this.drawn !== sign) this.later ||= setTimeout(() => { this.later = 0; this.schedule(); }, 200);
       return;
@@ -489,14 +502,6 @@ export class Timeline {
     this.on.select(node);
   }
 
-  #focused() {
-    if (!this.selected && this.rows.length > 0 && this.grid.matches(":focus-visible")) {
-      const at = this.following ? this.rows.length - 1 : Math.floor(this.grid.scrollTop / this.rowHeight);
-      this.selected = this.rows[at].node;
-      this.schedule();
-    }
-  }
-
   /** Moves the selection by so many rows. */
   move(by) {
     if (this.structure) this.render();
@@ -512,6 +517,7 @@ export class Timeline {
     if (at < 0) at = by > 0 ? -1 : all.length;
     const next = all[at + by];
     if (next) this.#choose(next);
+    else announce(all.length ? "There is no further problem." : "There is no problem.");
   }
 
   fold() {
