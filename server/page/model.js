@@ -441,6 +441,7 @@ export class RunModel {
 /** Ends what has no end. */
 function settle(node, at) {
   if (node.end === undefined) node.end = at;
+  if (node.kind === "turn") node.openCalls = 0;
   for (const child of node.children) settle(child, at);
 }
 

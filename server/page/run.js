@@ -74,7 +74,7 @@ export class RunPage {
     this.followButton = button("Follow", { class: "toggle", "aria-pressed": "true", title: "Keep the newest row in view (f)", onclick: () => this.timeline.setFollow(!this.timeline.following) });
     this.tools = h("div", { class: "tools", role: "toolbar", "aria-label": "Timeline" }, h("span", { class: "search" }, this.filter, key("/")), h("span", { class: "kinds" }, this.kindButtons.map((k) => k.el)), h("span", { class: "space" }), this.fitButton, this.followButton);
     this.dock = h("section", { class: "dock", "aria-label": "Now", hidden: true });
-    this.side = h("section", { class: "side", "aria-label": "Timeline" }, this.tools, this.timeline.el, this.dock);
+    this.side = h("section", { class: "side", id: "page-Timeline", "aria-label": "Timeline" }, this.tools, this.timeline.el, this.dock);
     this.work = h("div", { class: "work", "data-tab": this.panel.tab }, this.side, this.panel.el);
     this.address = h("span", { class: "address mono" });
     this.footer = h("footer", { class: "foot" }, keysHint([["j", "k", "move"], ["h", "l", "fold"], ["[", "]", "problems"], ["1-6", "tabs"], ["f", "follow"], ["w", "question"]]), h("span", { class: "space" }), this.address);
