@@ -4,7 +4,7 @@
 
 import { h, fill, button, openDialog, announce } from "./dom.js";
 import { api } from "./api.js";
-import { dayAndTime, money, plural } from "./format.js";
+import { dayAndTime, money, plural, titleOf } from "./format.js";
 import { lineSpan, plain, textSpan } from "./text.js";
 
 /** Says in a dialog what did not work, and what to do. */
@@ -135,7 +135,7 @@ export async function chooseRun(app, run) {
     const paint = (q) => fill(rows, list.filter((r) => r.id !== run.id && plain(`${r.title} ${r.id} ${r.name ?? ""}`).toLowerCase().includes(q)).slice(0, 50).map((r) => h("li", null, h("button", { type: "button", class: "link-row", onclick: () => {
       close();
       app.go(`/compare?${new URLSearchParams({ a: run.id, b: r.id })}`);
-    } }, h("span", { class: "mono dim" }, plain(r.id.slice(0, 8))), " ", lineSpan(r.title, "target prose"), h("span", { class: "took" }, `${dayAndTime(r.began, app.now())}, ${money(r.costUsd)}`)))));
+    } }, h("span", { class: "mono dim" }, plain(r.id.slice(0, 8))), " ", lineSpan(titleOf(r), "target prose"), h("span", { class: "took" }, `${dayAndTime(r.began, app.now())}, ${money(r.costUsd)}`)))));
     const search = h("input", { type: "search", "aria-label": "Search runs", placeholder: "Search", oninput: () => paint(search.value.toLowerCase()) });
     api.runs({ limit: "200" }).then((answer) => {
       const same = (r) => (r.name && r.name === run.name ? 0 : 1);

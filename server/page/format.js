@@ -80,3 +80,11 @@ export function tickStep(span, ticks) {
 export function tick(ms, step) {
   return step < 1000 ? `${(ms / 1000).toFixed(step < 10 ? 3 : step < 100 ? 2 : 1)} s` : clock(ms);
 }
+
+/** The title of a run: the first sentence of its prompt, without the heading of its section. */
+export function titleOf(run) {
+  const text = (run.title ?? "").replace(/^#{1,6} (?:\d+(?:\.\d+)*\.? )?.*? \([\w.-]+\)\s+/, "").split(/ #{2,6} /)[0].trim();
+  const end = text.search(/[.!?](?:\s|$)/);
+  const sentence = end >= 8 && end < 120 ? text.slice(0, end).replace(/[.]$/, "") : text;
+  return sentence || run.name || run.promptName || run.id || "";
+}

@@ -4,7 +4,7 @@
 
 import { h, fill, icon, button, key, setText, announce, openDialog, meter, inField, keysHint, save } from "./dom.js";
 import { api, follow } from "./api.js";
-import { clock, count, money, duration } from "./format.js";
+import { clock, count, money, duration, titleOf } from "./format.js";
 import { RunModel, parseFilter, targetOf } from "./model.js";
 import { endWord, Timeline } from "./timeline.js";
 import { Panel, tabNames } from "./panel.js";
@@ -131,6 +131,9 @@ export class RunPage {
       announce(`The run has ended: ${endWord(this.run.status, this.run.kind)}`);
       this.#load();
       return true;
+    } else if (event === "failed") {
+      this.#connection("gone", JSON.parse(data));
+      return true;
     }
     return false;
   }
@@ -195,7 +198,7 @@ export class RunPage {
     this.dot.className = `dot ${state}`;
     if (state === "gone") {
       this.gone.hidden = false;
-      fill(this.gone, icon("failed"), " ", textSpan(problem?.message ?? "This run is gone."), problem?.next ? [" Next: ", textSpan(problem.next)] : "");
+      fill(this.gone, icon("failed"), " ", textSpan(problem?.message ?? problem?.detail ?? "This run is gone."), problem?.next ? [" Next: ", textSpan(problem.next)] : "");
     }
     if (before !== state && state === "reconnecting") announce("Connection lost. What is shown stays.");
     if (before === "reconnecting" && state === "live") announce("Connected again.");
@@ -205,7 +208,7 @@ export class RunPage {
 
   #connectionText() {
     const n = this.model.position;
-    const text = { connecting: "Connecting", live: this.live() ? `Live, event ${n}` : `${n} events`, reconnecting: `Reconnecting, shown up to event ${n}`, ended: `Ended, ${n} events`, gone: "Not there" }[this.connection];
+    const text = { connecting: "Connecting", live: this.live() ? `Live, event ${n}` : `${n} events`, reconnecting: `Reconnecting, shown up to event ${n}`, ended: `Ended, ${n} events`, gone: n ? `Cannot be read further than event ${n}` : "Not there" }[this.connection];
     setText(this.connectionText, text);
     this.top.classList.toggle("is-reconnecting", this.connection === "reconnecting");
   }
@@ -263,9 +266,10 @@ export class RunPage {
     const [shape, tone, word] = this.#status(questions);
     fill(this.pill, icon(shape, tone), word);
     this.pill.className = `pill tone-${tone}`;
-    document.title = `${questions ? `(${questions}) ` : ""}${plain(run?.title ?? this.id.slice(0, 8)).slice(0, 80)}: ${word}`;
+    document.title = `${questions ? `(${questions}) ` : ""}${plain(run ? titleOf(run) : this.id.slice(0, 8)).slice(0, 80)}: ${word}`;
     if (!run) return;
-    fill(this.title, textSpan(run.title || run.promptName || run.id));
+    fill(this.title, textSpan(titleOf(run)));
+    this.title.title = plain(run.title ?? "");
     const m = this.model;
     const version = run.agentVersion ? `${run.agent} ${run.agentVersion}` : run.agent;
     this.short = h("span", { class: "fact narrow" });

@@ -4,7 +4,7 @@
 
 import { h, fill, icon, button, key, keysHint, setText, meter, inField, announce } from "./dom.js";
 import { api, follow } from "./api.js";
-import { clock, count, dayAndTime, money, plural, timeOfDay } from "./format.js";
+import { clock, count, dayAndTime, money, plural, timeOfDay, titleOf } from "./format.js";
 import { endWord } from "./timeline.js";
 import { answerButtons, askedFor, waitingShort } from "./questions.js";
 import { lineSpan, plain, textSpan } from "./text.js";
@@ -171,7 +171,7 @@ export class RunsPage {
   }
 
   #needs(runs) {
-    const open = runs.flatMap((r) => r.questions.map((q) => ({ ...q, run: r.id, title: r.title || r.promptName, controllable: r.controllable })));
+    const open = runs.flatMap((r) => r.questions.map((q) => ({ ...q, run: r.id, title: titleOf(r), controllable: r.controllable })));
     const ids = new Set(open.map((q) => q.id + q.run));
     for (const [id, { el }] of this.questions) {
       if (ids.has(id)) continue;
@@ -197,7 +197,7 @@ export class RunsPage {
     const [shape, tone, word] = statusOf(r);
     const live = r.state === "running";
     const took = live ? now - Date.parse(r.began) : r.durationMs ?? (r.ended ? Date.parse(r.ended) - Date.parse(r.began) : undefined);
-    const title = r.title || r.problem || r.promptName || r.id;
+    const title = titleOf(r) === r.id && r.problem ? r.problem : titleOf(r);
     const tokens = r.inputTokens === undefined ? undefined : r.inputTokens + (r.outputTokens ?? 0);
     const budget = r.budgetUsd;
     const share = budget ? meter(r.costUsd ?? 0, budget, "Cost, of budget", `${money(r.costUsd)} of ${money(budget)}`) : null;
@@ -212,7 +212,7 @@ export class RunsPage {
       h("td", { class: "c-cost" }, h("span", null, money(r.costUsd)), share),
       h("td", { class: "c-tokens" }, count(tokens)),
       h("td", { class: "c-turns" }, r.turns === undefined ? "–" : String(r.turns)),
-      h("td", { class: `c-denied ${r.denied ? "tone-denied" : "dim"}` }, r.denied === undefined ? "–" : String(r.denied)));
+      h("td", { class: `c-denied ${r.denied ? "tone-denied" : "dim"}` }, r.state === "unreadable" ? "–" : String(r.denied ?? 0)));
   }
 
   #toggleMarking() {

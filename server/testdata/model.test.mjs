@@ -8,7 +8,7 @@ import { readFileSync } from "node:fs";
 import { RunModel, allNodes, flatten, isOpen, labelOf, parseFilter, targetOf, tookOf } from "../page/model.js";
 import { readEvents } from "../page/api.js";
 import { exact, parseDiff, plain } from "../page/text.js";
-import { count, duration, money, plural, tickStep } from "../page/format.js";
+import { count, duration, money, plural, tickStep, titleOf } from "../page/format.js";
 import { splitPrompt } from "../page/panel.js";
 
 function log(name) {
@@ -269,6 +269,14 @@ test("a diff is read with its numbers, also lines that look like headers", () =>
 test("a prompt is split at its sections, and not at headings inside them", () => {
   const parts = splitPrompt({ text: "## 1. Task (task)\n\nDo it.\n## 9. Not one (other)\n\n### 1.1. Part (task.part)\n\nx", descriptor: { sections: [{ path: "task", hash: "h" }, { path: "task.part", hash: "i" }] } });
   assert.deepEqual(parts.map((p) => [p.title, p.path, p.text]), [["1. Task", "task", "Do it.\n## 9. Not one (other)"], ["1.1. Part", "task.part", "x"]]);
+});
+
+test("a title is the first sentence of the prompt", () => {
+  const title = (text) => titleOf({ title: text, name: "review", id: "1" });
+  assert.equal(title("## 1. Task (task) Review shop: money and trust. Fix it. ## 2. Rules (rules) Work"), "Review shop: money and trust");
+  assert.equal(title("Make the tests pass"), "Make the tests pass");
+  assert.equal(title("List a.go and b.go"), "List a.go and b.go");
+  assert.equal(title(""), "review");
 });
 
 test("figures are short and exact enough", () => {
