@@ -30,6 +30,23 @@ type ApproverFunc func(ctx context.Context, q Question) (Answer, error)
 // Approve calls the function.
 func (f ApproverFunc) Approve(ctx context.Context, q Question) (Answer, error) { return f(ctx, q) }
 
+// AnsweredElsewhere is the cause with which the context of an approver ends whose question was answered elsewhere, as on a page in a
+// browser. A program that asks in both places sets it, with [context.WithCancelCause].
+type AnsweredElsewhere struct {
+	// Where is the place or the person, with its preposition: "on the page".
+	Where string
+	// Verdict is the answer.
+	Verdict event.Verdict
+}
+
+// Error is "answered on the page: allowed".
+func (a AnsweredElsewhere) Error() string {
+	if a.Verdict == event.Allow {
+		return "answered " + a.Where + ": allowed"
+	}
+	return "answered " + a.Where + ": denied"
+}
+
 // A Question is about one call.
 type Question struct {
 	// Call is the call, with the input that would run.

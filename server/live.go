@@ -54,7 +54,7 @@ type LiveOptions struct {
 	Stop      func()
 	Interrupt func() bool
 	// Approver is asked at the same time as those who watch, and the first answer counts. When another answer came first the cause of
-	// its context is an [Answered]. Nil means that only those who watch are asked.
+	// its context is a [gate.AnsweredElsewhere]. Nil means that only those who watch are asked.
 	Approver gate.Approver
 	// Messages means that the program sends the messages of [Live.Next].
 	Messages bool
@@ -62,20 +62,12 @@ type LiveOptions struct {
 	Logger *slog.Logger
 }
 
-// Answered is the end of a question. As an error it is the cause with which another approver's context ends.
+// Answered is the end of a question.
 type Answered struct {
 	Question string `json:"question"`
-	// By is who has answered: "page" for those who watch, "terminal" for the Approver of the program.
+	// By is who has answered: "page" for those who watch, "terminal" for the Approver of the program, "clock" for the end of its time.
 	By      string        `json:"by"`
 	Verdict event.Verdict `json:"verdict"`
-}
-
-func (a Answered) Error() string {
-	verdict := "denied"
-	if a.Verdict == event.Allow {
-		verdict = "allowed"
-	}
-	return fmt.Sprintf("answered on the %s: %s", a.By, verdict)
 }
 
 // A Question is a tool call that waits for an answer.
@@ -238,7 +230,7 @@ func (l *Live) Approve(ctx context.Context, q gate.Question) (gate.Answer, error
 		}
 		return r.answer, r.err
 	case a := <-asked.answer:
-		answered(Answered{asked.ID, "page", a.Verdict})
+		answered(gate.AnsweredElsewhere{Where: "on the page", Verdict: a.Verdict})
 		if l.o.Approver != nil {
 			<-local // it shows that there is an answer
 		}
@@ -485,7 +477,7 @@ func (l *Live) serveAnswer(w http.ResponseWriter, r *http.Request) error {
 	if i < 0 {
 		text := "the question is not open"
 		if l.answered != nil && l.answered.Question == id {
-			text = "the question was " + l.answered.Error()
+			text = "the question was " + gate.AnsweredElsewhere{Where: "by the " + l.answered.By, Verdict: l.answered.Verdict}.Error()
 		}
 		return problem(http.StatusConflict, text, "look at the run: the decision is among its events")
 	}

@@ -382,7 +382,7 @@ func TestLive_OtherApproverHearsWhoAnswered(t *testing.T) {
 	waitFor(t, "the question", func() bool { return len(s.run(r.id).Questions) == 1 })
 	q := s.run(r.id).Questions[0]
 	s.request("POST", "/v1/runs/"+r.id+"/questions/"+q.ID, `{"verdict":"allow"}`)
-	if how, ok := errors.AsType[server.Answered](<-heard); !ok || how.By != "page" || how.Verdict != event.Allow {
+	if how, ok := errors.AsType[gate.AnsweredElsewhere](<-heard); !ok || how.Where != "on the page" || how.Verdict != event.Allow {
 		t.Errorf("the other approver heard %+v", how)
 	}
 	<-r.done

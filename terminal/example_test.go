@@ -78,7 +78,7 @@ func askBoth(keyboard, page gate.Approver) gate.Approver {
 		go func() {
 			if answer, err := page.Approve(ctx, q); err == nil {
 				answers <- answer
-				cancel(terminal.AnsweredElsewhere{Where: "on the page", Verdict: answer.Verdict})
+				cancel(gate.AnsweredElsewhere{Where: "on the page", Verdict: answer.Verdict})
 			}
 		}()
 		answer, err := keyboard.Approve(ctx, q)
@@ -91,7 +91,7 @@ func askBoth(keyboard, page gate.Approver) gate.Approver {
 	})
 }
 
-func ExampleAnsweredElsewhere() {
+func Example_answeredElsewhere() {
 	keyboard := gate.ApproverFunc(func(ctx context.Context, _ gate.Question) (gate.Answer, error) {
 		<-ctx.Done() // no key is pressed
 		fmt.Println(context.Cause(ctx))

@@ -212,7 +212,7 @@ func playOther(ctx context.Context, p *player) {
 		here, cancel := context.WithCancelCause(ctx)
 		go func() {
 			p.await(ctx, verdict.String())
-			cancel(AnsweredElsewhere{"on the page", verdict})
+			cancel(gate.AnsweredElsewhere{Where: "on the page", Verdict: verdict})
 		}()
 		p.asked(here, verdict.String(), "Bash", `{"command":"npm test"}`)
 	}

@@ -22,24 +22,6 @@ var _ gate.Approver = (*live)(nil)
 
 var errClosed = errors.New("terminal: the view is closed")
 
-// AnsweredElsewhere is the cause with which the context of a question ends that was answered elsewhere, as on a page in a
-// browser. An approver of [New] takes the question off the terminal and shows the answer in a line. It is set by the program that
-// asks in both places, with [context.WithCancelCause].
-type AnsweredElsewhere struct {
-	// Where is the place or the person, with its preposition: "on the page".
-	Where string
-	// Verdict is the answer.
-	Verdict event.Verdict
-}
-
-// Error is the line that is shown: "answered on the page: allowed".
-func (a AnsweredElsewhere) Error() string {
-	if a.Verdict == event.Allow {
-		return "answered " + a.Where + ": allowed"
-	}
-	return "answered " + a.Where + ": denied"
-}
-
 // Approve asks in the status line, one question at a time, and waits for a key. Keys count only after timeToSee, when the
 // choices appear: a key that was typed for something else must not approve an unread question.
 func (v *live) Approve(ctx context.Context, q gate.Question) (a gate.Answer, err error) {
@@ -100,7 +82,7 @@ func (v *live) asked(ctx context.Context, q gate.Question, err error) {
 	defer v.mu.Unlock()
 	v.question = nil
 	var above []string
-	if elsewhere, is := errors.AsType[AnsweredElsewhere](context.Cause(ctx)); is && err != nil {
+	if elsewhere, is := errors.AsType[gate.AnsweredElsewhere](context.Cause(ctx)); is && err != nil {
 		name, _ := tool.ShortName(q.Call.Name)
 		above = v.laidOut([]row{{at: v.lines.since(event.Event{}), what: name, subject: elsewhere.Error()}})
 	}
