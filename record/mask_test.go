@@ -9,7 +9,7 @@ import (
 
 func TestMasker_NameBesideALongText(t *testing.T) {
 	m := newMasker(nil)
-	// Cut where the name is looked at first, the capitals are a key of the form that AWS has; the whole is none.
+	// Cut where the name is looked at first, the capitals are a key of the form that AWS has; the whole is not.
 	longer := strings.Repeat(" ", maxPair-20) + "AKIA" + strings.Repeat("A", 40)
 	for _, c := range []struct{ what, name, text, want string }{
 		{"a secret by its name", "password", strings.Repeat("x y", maxPair), m.known.Mark()},

@@ -140,7 +140,7 @@ type messageBlock struct {
 	Text      string
 	ID, Name  string
 	Input     json.RawMessage
-	ToolUseID string `json:"tool_use_id"`
+	ToolUseID event.CallID `json:"tool_use_id"`
 	Content   json.RawMessage
 	IsError   bool `json:"is_error"`
 
@@ -308,7 +308,7 @@ func (l *recordedLog) exchange(x exchange) error {
 			l.add(x.at, "", session.PromptRendered{Name: l.run.Prompt, Text: x.prompt}))
 	}
 	for _, b := range x.results {
-		id := event.CallID(b.ToolUseID)
+		id := b.ToolUseID
 		name, open := l.open[id]
 		if !open {
 			continue

@@ -156,7 +156,7 @@ func (s *Server) summary(ctx context.Context, row index.Row) Summary {
 	sum := Summary{
 		ID: row.ID, Title: cmp.Or(row.Words, row.Name, row.Prompt, row.ID), Name: row.Name, Agent: row.Agent, PromptName: row.Prompt,
 		Folder: row.Folder, Model: row.Model, State: row.State, Status: row.Status, Kind: row.Kind, Error: row.Error, Problem: row.Problem,
-		Began: row.Began, Ended: row.Ended, DurationMS: row.Duration.Milliseconds(), Turns: row.Turns, CostUSD: row.CostUSD,
+		Began: row.Began, Ended: row.Ended, DurationMS: row.Duration.Milliseconds(), Turns: row.Turns, Denied: row.Denied, CostUSD: row.CostUSD,
 		InputTokens: row.InputTokens, OutputTokens: row.OutputTokens, Isolation: row.Isolation, AgentVersion: row.AgentVersion,
 		DroverVersion: row.DroverVersion, Resumes: row.Resumes, Questions: []Question{},
 	}

@@ -366,6 +366,9 @@ func TestQuestion_AnswerWithReason(t *testing.T) {
 	if !strings.Contains(text, "the shop is closed") || !strings.Contains(text, `"asked":true`) {
 		t.Errorf("the decision is not in the log: %s", text)
 	}
+	if run := s.run(r.id); run.Denied != 1 {
+		t.Errorf("%d calls were denied, want 1", run.Denied)
+	}
 }
 
 // Another approver is asked at the same time, and is told who has answered.

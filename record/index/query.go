@@ -83,7 +83,7 @@ type Row struct {
 	Problem       string
 	Began, Ended  time.Time
 	Duration      time.Duration
-	Turns         int
+	Turns, Denied int
 	Resumes       string
 	ResumeToken   string
 	Isolation     string
@@ -96,14 +96,14 @@ type Row struct {
 
 const rowColumns = `run, path, id, coalesce(session, ''), coalesce(agent, ''), coalesce(name, ''), coalesce(prompt_name, ''), coalesce(words, ''),
 	coalesce(folder, ''), coalesce(model, ''), state, coalesce(status, ''), coalesce(kind, ''), coalesce(error, ''), coalesce(problem, ''),
-	coalesce(began, ''), coalesce(ended, ''), coalesce(duration_ms, 0), coalesce(turns, 0), coalesce(resumes, ''), coalesce(resume_token, ''),
+	coalesce(began, ''), coalesce(ended, ''), coalesce(duration_ms, 0), coalesce(turns, 0), coalesce(denied, 0), coalesce(resumes, ''), coalesce(resume_token, ''),
 	coalesce(isolation, ''), coalesce(agent_version, ''), coalesce(drover_version, ''), cost_usd, input_tokens, output_tokens`
 
 func scanRow(rows *sql.Rows) (r Row, err error) {
 	var began, ended string
 	var ms int64
 	err = rows.Scan(&r.Run, &r.Path, &r.ID, &r.Session, &r.Agent, &r.Name, &r.Prompt, &r.Words, &r.Folder, &r.Model, &r.State, &r.Status, &r.Kind, &r.Error,
-		&r.Problem, &began, &ended, &ms, &r.Turns, &r.Resumes, &r.ResumeToken, &r.Isolation, &r.AgentVersion, &r.DroverVersion,
+		&r.Problem, &began, &ended, &ms, &r.Turns, &r.Denied, &r.Resumes, &r.ResumeToken, &r.Isolation, &r.AgentVersion, &r.DroverVersion,
 		&r.CostUSD, &r.InputTokens, &r.OutputTokens)
 	r.Began, r.Ended, r.Duration = parseTime(began), parseTime(ended), time.Duration(ms)*time.Millisecond
 	return r, err

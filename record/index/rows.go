@@ -145,6 +145,7 @@ type runRows struct {
 	r       *record.Run
 	details *record.Collector
 	problem string
+	denied  int // calls
 }
 
 func newRunRows(run string, r *record.Run) *runRows {
@@ -239,6 +240,11 @@ func (r *runRows) end(ctx context.Context, w *writer) error {
 			return err
 		}
 	}
+	for _, c := range d.Calls {
+		if c.Denied() != nil {
+			r.denied++
+		}
+	}
 	for _, path := range d.Files {
 		if err := w.insert(ctx, "files", r.run, cut(path), d.Writes[path]); err != nil {
 			return err
@@ -266,7 +272,7 @@ func (r *runRows) row(d *record.Details) map[string]any {
 	row := map[string]any{
 		"run": r.run, "id": i.ID, "session": null(i.Session), "agent": null(i.Agent), "name": null(i.Name), "prompt_name": null(i.Prompt),
 		"words": null(d.Prompt), "folder": null(i.Folder), "model": null(d.Model), "state": string(r.r.State), "problem": null(cut(r.problem)),
-		"began": timeText(i.Began), "turns": d.Turns, "isolation": null(d.Isolation), "agent_version": null(d.AgentVersion), "drover_version": null(i.Versions["drover"]),
+		"began": timeText(i.Began), "turns": d.Turns, "denied": r.denied, "isolation": null(d.Isolation), "agent_version": null(d.AgentVersion), "drover_version": null(i.Versions["drover"]),
 		"resumes": null(i.Resumes), "path": r.r.Path,
 	}
 	var sum record.ModelUse

@@ -8,7 +8,7 @@ import (
 )
 
 // version is that of the tables. Raise it with each change of them or of what is in them: an older index is built again.
-const version = 1
+const version = 2
 
 // applicationID marks the file as an index of ours.
 const applicationID = 0x44525652
@@ -54,6 +54,7 @@ var tables = []Table{
 			{"ended", "text", "when; null before the end"},
 			{"duration_ms", "integer", "null before the end"},
 			{"turns", "integer", "the model calls of the main agent"},
+			{"denied", "integer", "the tool calls that were denied"},
 			{"cost_usd", "real", "what the gateway counted, or else what the agent reports; null if neither is known"},
 			{"input_tokens", "integer", "all input, cached or not, from the same source; null if not known"},
 			{"output_tokens", "integer", "the same for output"},
