@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/drover-agents/drover"
+	"github.com/drover-agents/drover/agent"
 	"github.com/drover-agents/drover/agent/agenttest"
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/gateway"
@@ -106,6 +107,66 @@ func TestCompare_FindsWhereRunsPart(t *testing.T) {
 	}
 }
 
+// Each part in which two runs differ is shown, and no other.
+func TestCompare_ShowsEachDifference(t *testing.T) {
+	store := openStore(t)
+	type parts struct{ prompt, model, answer, output, tool, input, got, diff string }
+	run := func(p parts) *record.Run {
+		resp, err := drover.Evaluate(t.Context(), agenttest.New(agenttest.Emit(event.Init{Tools: []string{"Read", "Bash"}}, call("c1", p.tool, p.input), result("c1", p.tool, event.ToolSuccess, p.got),
+			event.Done{Status: event.DoneSuccess, Result: p.answer})), ask(t, p.prompt), &drover.Options{Settings: agent.Settings{Model: p.model}, Recorder: record.NewRecorder(store, nil)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		kept := find(t, store, resp.RunID)
+		if err := os.WriteFile(filepath.Join(kept.Path, "workspace.diff"), []byte(p.diff), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return kept
+	}
+	same := parts{"Look.", "big", "Yes.", "", "Read", `{"file_path":"a"}`, `"text"`, "+a\n"}
+	a := run(same)
+	for name, c := range map[string]struct {
+		change func(p *parts)
+		want   string // of the parts that differ
+	}{
+		"nothing":  {func(*parts) {}, ""},
+		"prompt":   {func(p *parts) { p.prompt = "See." }, "prompt -Look. +See."},
+		"settings": {func(p *parts) { p.model = "small" }, `settings -  "model": "big" +  "model": "small"`},
+		"answer":   {func(p *parts) { p.answer = "No." }, "answer -Yes. +No."},
+		"changes":  {func(p *parts) { p.diff = "+b\n" }, "changes -+a ++b"},
+		"tool":     {func(p *parts) { p.tool = "Bash" }, "calls"},
+		"input":    {func(p *parts) { p.input = `{"file_path":"b"}` }, "calls"},
+		"output":   {func(p *parts) { p.got = `"more"` }, "calls"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			other := same
+			c.change(&other)
+			got, err := record.Compare(a, run(other))
+			if err != nil {
+				t.Fatal(err)
+			}
+			var differ []string
+			for _, part := range []struct{ name, diff string }{{"prompt", got.Prompt}, {"settings", got.Settings}, {"answer", got.Answer}, {"changes", got.Changes}} {
+				var changed []string
+				for line := range strings.Lines(part.diff) {
+					if line = strings.TrimRight(line, "\n,"); line[0] == '-' || line[0] == '+' {
+						changed = append(changed, line)
+					}
+				}
+				if len(changed) > 0 {
+					differ = append(differ, part.name+" "+strings.Join(changed, " "))
+				}
+			}
+			if got.Same == 0 && got.A != nil && got.B != nil {
+				differ = append(differ, "calls")
+			}
+			if text := strings.Join(differ, "; "); text != c.want {
+				t.Errorf("different are %q, want %q", text, c.want)
+			}
+		})
+	}
+}
+
 // A run whose program is gone is lost, and what it has can be read up to the last whole line.
 func TestRun_LostRunIsReadUpToItsLastWholeLine(t *testing.T) {
 	store := openStore(t)
@@ -160,7 +221,10 @@ func oldLog(t *testing.T, path string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = drover.Evaluate(t.Context(), agenttest.New(agenttest.Emit(event.Init{Model: "m", Dir: "/old"}, event.Text{Content: "from " + secret}), agenttest.Done("")), ask(t, "Look."), &drover.Options{
+	noted := func(r *agenttest.Run) {
+		r.Request.Transcript(agent.TranscriptLine{Raw: json.RawMessage(`{"a":1}`), Source: agent.MainSource})
+	}
+	_, err = drover.Evaluate(t.Context(), agenttest.New(noted, agenttest.Emit(event.Init{Model: "m", Dir: "/old"}, event.Text{Content: "from " + secret}), agenttest.Done("token-1")), ask(t, "Look."), &drover.Options{
 		Session: s, Transcript: &drover.TranscriptOptions{File: filepath.Join(filepath.Dir(path), "transcript.jsonl")},
 	})
 	if err != nil {
@@ -181,12 +245,31 @@ func TestOpenFile_LogOfASession(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if run.State != record.Ended || run.End.Status != event.DoneSuccess || run.Folder != "/old" || run.Model != "m" {
+		if run.State != record.Ended || run.End.Status != event.DoneSuccess || run.Folder != "/old" || run.Model != "m" || run.Agent == "" || run.Prompt == "" ||
+			run.End.Duration <= 0 || run.End.Ended.Before(run.Began) || run.End.Entries != int64(len(entries(t, run))) || run.End.ResumeToken != "token-1" {
 			t.Errorf("%s: %+v, %+v", path, run.Info, run.End)
 		}
-		if _, ended := strings.CutPrefix(path, dir); ended && path == dir && run.ID != filepath.Base(dir) {
-			t.Errorf("the run is %s, want the name of the folder", run.ID)
+		transcript := 0
+		for _, err := range run.Transcript() {
+			if err != nil {
+				t.Fatal(err)
+			}
+			transcript++
 		}
+		if isFolder := path == dir; isFolder != (run.ID == filepath.Base(dir)) || isFolder != (transcript > 0) || run.Session == run.ID == isFolder {
+			t.Errorf("%s: the run is %s of the session %s, with %d lines of a transcript", path, run.ID, run.Session, transcript)
+		}
+	}
+	text, err := os.ReadFile(log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cut := filepath.Join(t.TempDir(), "cut.jsonl")
+	if err := os.WriteFile(cut, []byte(strings.Join(strings.SplitAfter(string(text), "\n")[:3], "")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if run, err := record.OpenFile(cut); err != nil || run.State != record.Lost || run.End != nil {
+		t.Errorf("a log without an end: %+v, %v", run, err)
 	}
 	store := openStore(t)
 	run, err := record.OpenFile(dir)

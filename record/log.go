@@ -62,8 +62,10 @@ func (r *Run) note(entry session.Entry) {
 		r.State = Ended
 		r.End = &End{
 			Ended: e.Time, Status: p.Status, Text: p.Result, Output: p.Output, Usage: p.Usage, Duration: p.Duration, ResumeToken: p.ResumeToken,
-			Entries: entry.Pos,
 		}
+	}
+	if r.End != nil {
+		r.End.Entries = entry.Pos
 	}
 }
 

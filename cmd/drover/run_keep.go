@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"runtime/debug"
@@ -257,8 +258,8 @@ func parseSize(text string) (int64, error) {
 			text, unit = number, u.size
 		}
 	}
-	n, err := strconv.ParseInt(text, 10, 32)
-	if err != nil {
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || n > math.MaxInt64/unit {
 		return 0, errors.New("not a size such as 500MiB")
 	}
 	return n * unit, positive(n)

@@ -302,6 +302,43 @@ func TestRuns_ShellCompletes(t *testing.T) {
 	}, agenttest.Done(""))
 }
 
+// runs sql prints rows for people and as JSON, lists the tables, and refuses what is no query with exit code 2.
+func TestRunsSQL_PrintsRowsAndTables(t *testing.T) {
+	t.Setenv("XDG_STATE_HOME", t.TempDir())
+	for range 2 {
+		keptRun(t, "reviewer", "Look.", agenttest.Emit(costs(0.25)), agenttest.Done(""))
+	}
+	for query, want := range map[string]string{
+		"select name, count(*) as n, sum(cost_usd) as usd, null as none from runs group by name": "{\"name\":\"reviewer\",\"n\":2,\"usd\":0.5,\"none\":null}\n",
+		"select 'a' || char(10) || '\"' as text, x'6162' as bytes":                               "{\"text\":\"a\\n\\\"\",\"bytes\":\"ab\"}\n",
+		"select id from runs where name = 'none'":                                                "",
+	} {
+		if out := mustCommand(t, 0, "runs", "sql", "--json", query); out != want {
+			t.Errorf("%s: %q, want %q", query, out, want)
+		}
+	}
+	if out := mustCommand(t, 0, "runs", "sql", "select name, cost_usd from runs"); out != "name      cost_usd\nreviewer  0.25\nreviewer  0.25\n" {
+		t.Errorf("for people it prints %q", out)
+	}
+	tables := mustCommand(t, 0, "runs", "sql", "--tables")
+	for _, table := range []string{"runs", "events", "calls", "tokens", "decisions", "errors", "files"} {
+		if !regexp.MustCompile(`(?m)^` + table + `\b`).MatchString(tables) {
+			t.Errorf("--tables lacks %s:\n%s", table, tables)
+		}
+	}
+	code, out, errs := command(t, "runs", "sql", "with recursive n(i) as (values (1) union all select i + 1 from n where i < 20000) select i from n")
+	if lines := strings.Count(out, "\n"); code != 0 || lines != 10001 || !strings.Contains(errs, "more rows than are printed\n  next: add a limit") {
+		t.Errorf("of 20000 rows %d lines are printed, exit code %d, %q", lines, code, errs)
+	}
+	for query, want := range map[string]string{
+		"delete from runs": "", "attach 'x' as y": "", "select * from nothing": "nothing", "select 1; select 2": "",
+	} {
+		if code, out, errs := command(t, "runs", "sql", query); code != exitUsage || out != "" || !strings.Contains(errs, want) || errs == "" {
+			t.Errorf("%s: exit code %d, %q, %q", query, code, out, errs)
+		}
+	}
+}
+
 func TestKeptFlags_Cases(t *testing.T) {
 	for args, want := range map[string]string{
 		"":                                    "",
@@ -324,6 +361,7 @@ func TestKeptFlags_Cases(t *testing.T) {
 func TestKeepSetting_Cases(t *testing.T) {
 	for text, want := range map[string]record.Retention{
 		"": {}, "runs=5": {MaxRuns: 5}, "age=30d,size=1GiB": {MaxAge: 30 * 24 * time.Hour, MaxBytes: 1 << 30}, "age=90m,runs=1,size=7": {MaxRuns: 1, MaxAge: 90 * time.Minute, MaxBytes: 7},
+		"age=36500d": {MaxAge: 36500 * 24 * time.Hour}, "size=5000000000": {MaxBytes: 5000000000}, "size=3KiB": {MaxBytes: 3 << 10}, "size=2MiB": {MaxBytes: 2 << 20}, "size=8388607TiB": {MaxBytes: 8388607 << 40},
 	} {
 		if got, off, err := keepSetting(text); got != want || off || err != nil {
 			t.Errorf("%q is %+v, %v, %v", text, got, off, err)
@@ -332,7 +370,7 @@ func TestKeepSetting_Cases(t *testing.T) {
 	if _, off, err := keepSetting("no"); !off || err != nil {
 		t.Errorf("no: %v, %v", off, err)
 	}
-	for _, text := range []string{"yes", "runs", "runs=0", "runs=-1", "runs=x", "age=0d", "age=d", "age=5", "size=1XB", "size=0", "runs=1,runs=2", "runs=1,", "age=-1h", "size=99999999999999999999"} {
+	for _, text := range []string{"yes", "runs", "runs=0", "runs=-1", "runs=x", "age=0d", "age=d", "age=5", "size=1XB", "size=0", "runs=1,runs=2", "runs=1,", "age=-1h", "age=36501d", "age=1.5d", "age=0s", "count=5", "no,runs=1", "=", "size=16777217TiB", "size=-1", "size=1.5GiB", "size=1 GiB", "size=99999999999999999999"} {
 		if _, _, err := keepSetting(text); err == nil || !strings.Contains(err.Error(), envKeep) {
 			t.Errorf("%q: %v", text, err)
 		}
