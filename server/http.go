@@ -146,9 +146,17 @@ func newStream(w http.ResponseWriter) *stream {
 	return &stream{w, http.NewResponseController(w)}
 }
 
+// extend gives the client another slowClient to read.
+func (s *stream) extend() error {
+	if err := s.control.SetWriteDeadline(time.Now().Add(slowClient)); err != nil && !errors.Is(err, http.ErrNotSupported) {
+		return err
+	}
+	return nil
+}
+
 // send writes an event. Its data has no line breaks.
 func (s *stream) send(name, id string, data []byte) error {
-	if err := s.control.SetWriteDeadline(time.Now().Add(slowClient)); err != nil && !errors.Is(err, http.ErrNotSupported) {
+	if err := s.extend(); err != nil {
 		return err
 	}
 	if id != "" {
@@ -161,6 +169,9 @@ func (s *stream) send(name, id string, data []byte) error {
 }
 
 func (s *stream) beat() error {
+	if err := s.extend(); err != nil {
+		return err
+	}
 	if _, err := io.WriteString(s.w, ": beat\n\n"); err != nil {
 		return err
 	}

@@ -244,6 +244,11 @@ export class RunPage {
       el.classList.toggle("none", t[name] === 0);
     }
     this.#connectionText();
+    const known = `${Boolean(this.model.init)} ${Boolean(this.model.isolation)}`;
+    if (this.known !== known) { // the agent has reported its start
+      this.known = known;
+      this.#header();
+    }
     this.followButton.hidden = !this.live();
     this.#gauges();
     this.#dock();
@@ -271,9 +276,11 @@ export class RunPage {
     fill(this.title, textSpan(titleOf(run)));
     this.title.title = plain(run.title ?? "");
     const m = this.model;
-    const version = run.agentVersion ? `${run.agent} ${run.agentVersion}` : run.agent;
+    const number = run.agentVersion ?? m.init?.capabilities?.claudeCodeVersion;
+    const version = number ? `${run.agent} ${number}` : run.agent;
+    const cell = run.isolation || m.isolation?.level;
     this.short = h("span", { class: "fact narrow" });
-    fill(this.meta, fact("agent", run.name || run.promptName), fact("model", run.model ?? m.init?.model), this.short, fact("runs on", version, "wide"), fact("cell", run.isolation ? (run.isolation === "cell" ? "own files, processes, network" : run.isolation) : "", "wide"), fact("folder", run.folder, "wide"), run.resumes && fact("continues", "an earlier run", "wide"));
+    fill(this.meta, fact("agent", run.name || run.promptName), fact("model", run.model ?? m.init?.model), this.short, fact("runs on", version, "wide"), fact("cell", cell === "cell" ? "own files, processes, network" : cell, "wide"), fact("folder", run.folder, "wide"), run.resumes && fact("continues", "an earlier run", "wide"));
     const failed = run.state === "lost" ? "Its program is gone without an end. What it recorded is here." : run.end?.error ?? run.error ?? "";
     this.reason.hidden = !failed && !run.problem;
     fill(this.reason, failed && [h("strong", null, word, ". "), textSpan(failed)], run.problem && [" ", textSpan(run.problem)], run.end?.advice && [h("span", { class: "dim" }, " Next: "), textSpan(run.end.advice)]);

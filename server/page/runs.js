@@ -128,7 +128,7 @@ export class RunsPage {
     const { runs, hours } = this.answer;
     const now = this.app.now();
     this.startButton.hidden = !this.app.server?.start || this.app.server?.readOnly;
-    this.#summary(runs, hours ?? [], now);
+    this.#summary(runs, everyHour(hours ?? [], now), now);
     this.#needs(runs);
     for (const t of this.tabs) {
       const holds = filters.find(([name]) => name === t.name)[2];
@@ -159,8 +159,6 @@ export class RunsPage {
     fill(this.figures, figure("Running", String(running.length), running.length ? `oldest ${clock(now - oldest)}` : ""), figure("Ended today", String(runs.filter((r) => r.state !== "running" && new Date(r.began).toDateString() === today).length), wrong ? `${wrong} went wrong` : ""), figure("Spent today", money(spent)));
     const most = Math.max(0.01, ...hours.map((x) => x.usd));
     const last = hours.at(-1);
-    this.chart.hidden = hours.length === 0;
-    if (!last) return;
     const bars = hours.map((x, i) => {
       const bar = h("span", { class: i === hours.length - 1 ? "hour now" : "hour", title: `${timeOfDay(x.hour)}: ${money(x.usd)}` });
       bar.style.height = `${Math.max(x.usd > 0 ? 6 : 2, (x.usd / most) * 100)}%`;
@@ -256,6 +254,13 @@ export class RunsPage {
     clearTimeout(this.soon);
     document.removeEventListener("keydown", this.onKey);
   }
+}
+
+/** The last 24 hours, the present one last, with the cost of each. */
+function everyHour(hours, now) {
+  const cost = new Map(hours.map((x) => [Math.floor(Date.parse(x.hour) / 3600_000), x.usd]));
+  const last = Math.floor(now / 3600_000);
+  return Array.from({ length: 24 }, (_, i) => ({ hour: (last - 23 + i) * 3600_000, usd: cost.get(last - 23 + i) ?? 0 }));
 }
 
 function figure(label, value, beside = "") {
