@@ -18,7 +18,8 @@
 //   - No line before the answer is wider than the terminal, or than 120 columns elsewhere.
 //   - Text of a model or a tool is escaped: it cannot act on the terminal.
 //   - Errors have no names of packages.
-//   - A key that was typed before a question was shown does not answer it. A question that has no room is shown above it in full.
+//   - A key that was typed before a question was shown does not answer it. A question that has no room is shown above it in full. One
+//     that is answered elsewhere leaves a line: see [gate.AnsweredElsewhere].
 //   - After Close the view writes nothing, and the terminal has the mode that it had before.
 //
 // The view knows no agent. What the tools of one are about is in [Options].Catalogue. Kinds of events that an agent adds are known by
