@@ -152,7 +152,8 @@ func TestNotice_OfAnyAgent(t *testing.T) {
 	used := 0.5
 	for _, payload := range []event.Payload{
 		claudecode.Task{ID: "t", State: claudecode.TaskEnded, Description: "tests", Status: "failed", Error: "no", DurationMS: 1200},
-		claudecode.Compaction{TokensBefore: 1000, TokensAfter: new(20)}, claudecode.RateLimit{Type: "five_hour", Status: "rejected", Utilization: &used},
+		claudecode.Compaction{TokensBefore: 1000, TokensAfter: new(20)},
+		claudecode.RateLimit{Type: "five_hour", Status: "rejected", Utilization: &used},
 	} {
 		text, err := json.Marshal(payload)
 		if err != nil {

@@ -87,8 +87,16 @@ policy: {shellExecute: allow, fileWrite: allow}
 	}
 	for _, id := range ids {
 		for _, args := range [][]string{
-			{"show", id}, {"show", id, "--events"}, {"show", id, "--transcript"}, {"show", id, "--diff"}, {"show", id, "--cost"}, {"show", id, "--prompt"},
-			{"show", id, "--session"}, {"show", id, "--decisions"}, {"compare", ids[0], id}, {"export", id, "-o", id + ".zip"},
+			{"show", id},
+			{"show", id, "--events"},
+			{"show", id, "--transcript"},
+			{"show", id, "--diff"},
+			{"show", id, "--cost"},
+			{"show", id, "--prompt"},
+			{"show", id, "--session"},
+			{"show", id, "--decisions"},
+			{"compare", ids[0], id},
+			{"export", id, "-o", id + ".zip"},
 		} {
 			checkSecrets(t, "runs "+strings.Join(args, " "), mustCommand(t, 0, append([]string{"runs"}, args...)...))
 		}

@@ -139,8 +139,10 @@ func offered(name string, f *agentfile.File) server.OfferedAgent {
 }
 
 func refused(format string, args ...any) *server.Problem {
-	return &server.Problem{Type: "about:blank", Title: http.StatusText(http.StatusUnprocessableEntity), Status: http.StatusUnprocessableEntity,
-		Detail: fmt.Sprintf(format, args...), Next: "GET /v1/offer lists what this server allows"}
+	return &server.Problem{
+		Type: "about:blank", Title: http.StatusText(http.StatusUnprocessableEntity), Status: http.StatusUnprocessableEntity,
+		Detail: fmt.Sprintf(format, args...), Next: "GET /v1/offer lists what this server allows",
+	}
 }
 
 // Start implements [server.Starter].
