@@ -6,7 +6,8 @@ import { h, fill, icon } from "./dom.js";
 import { api } from "./api.js";
 import { clock, count, dayAndTime, money, plural, titleOf } from "./format.js";
 import { statusOf } from "./runs.js";
-import { diffTable, parseDiff, plain, textSpan } from "./text.js";
+import { askedFor } from "./questions.js";
+import { diffTable, lineSpan, parseDiff, plain, textSpan } from "./text.js";
 
 export class ComparePage {
   /** @param {import("./app.js").App} app */
@@ -40,7 +41,8 @@ export class ComparePage {
     const tokens = (r) => (r.inputTokens === undefined ? "–" : count(r.inputTokens + (r.outputTokens ?? 0)));
     const rows = [["Run", a.link, b.link], ["Status", a.status, b.status], ["Started", dayAndTime(c.a.began, now), dayAndTime(c.b.began, now)], ["Agent", textSpan(c.a.name || c.a.promptName), textSpan(c.b.name || c.b.promptName)], ["Model", textSpan(c.a.model ?? "–"), textSpan(c.b.model ?? "–")], ["Duration", c.a.durationMs === undefined ? "–" : clock(c.a.durationMs), c.b.durationMs === undefined ? "–" : clock(c.b.durationMs)], ["Cost", money(c.a.costUsd), money(c.b.costUsd)], ["Tokens", tokens(c.a), tokens(c.b)], ["Turns", String(c.a.turns ?? "–"), String(c.b.turns ?? "–")], ["Denied", String(c.a.denied ?? 0), String(c.b.denied ?? 0)]];
     const part = (title, ...content) => h("section", { class: "card part" }, h("h2", null, title), ...content);
-    const calls = c.callA || c.callB ? [h("p", null, c.same ? `The first ${plural(c.same, "call")} are the same. Then:` : "They part at the first call:"), h("dl", { class: "pairs" }, h("dt", null, "A"), h("dd", { class: "mono" }, textSpan(c.callA ?? "no further call")), h("dt", null, "B"), h("dd", { class: "mono" }, textSpan(c.callB ?? "no further call")))] : [h("p", null, c.same ? `All ${plural(c.same, "call")} are the same.` : "Neither has made a call.")];
+    const call = (run, x) => h("dd", null, x ? [h("a", { href: `/r/${encodeURIComponent(run.id)}#e=${x.position}`, class: "mono" }, textSpan(x.tool), " ", lineSpan(askedFor(x))), x.status && [", ", textSpan(x.status)], x.denied && [": ", textSpan(x.denied)]] : "no further call");
+    const calls = c.callA || c.callB ? [h("p", null, c.same ? `The first ${plural(c.same, "call")} are the same. Then:` : "They part at the first call:"), h("dl", { class: "pairs" }, h("dt", null, "A"), call(c.a, c.callA), h("dt", null, "B"), call(c.b, c.callB))] : [h("p", null, c.same ? `All ${plural(c.same, "call")} are the same.` : "Neither has made a call.")];
     const tools = (title, list) => (list?.length ? h("p", null, `${title}: `, list.map((t, i) => [i ? ", " : "", textSpan(t, "mono")])) : null);
     const diff = (title, text) => {
       if (!text) return part(title, h("p", { class: "dim" }, "The same."));

@@ -38,11 +38,13 @@ export function answerButtons(q, on) {
   const problem = h("p", { class: "tone-denied answer-problem", role: "alert", hidden: true });
   const send = async (answer, text) => {
     for (const b of box.querySelectorAll("button, input")) b.disabled = true;
+    on.sending?.(true);
     try {
       await api.answer(q.run, q.id, answer);
       announce(text);
       on.done(text);
     } catch (err) {
+      on.sending?.(false);
       problem.hidden = false;
       if (err.status === 409) fill(problem, "Already answered: ", textSpan(err.message));
       else fill(problem, "The answer could not be sent: ", textSpan(err.message));
@@ -96,7 +98,8 @@ export class QuestionStrip {
   constructor(q, on) {
     this.q = q;
     this.on = on;
-    this.buttons = answerButtons(q, { refused: on.refused, done: on.done, keys: true });
+    this.buttons = answerButtons(q, { refused: on.refused, done: on.done, sending: (mine) => (this.mine = mine), keys: true });
+    this.mine = false; // whether the answer comes from here
     this.waits = h("span");
     this.offline = h("strong", { class: "offline" });
     this.input = h("div", { class: "question-input", hidden: true });
@@ -114,10 +117,12 @@ export class QuestionStrip {
   }
 
   async every() {
+    this.mine = true;
     try {
       await api.answer(this.q.run, this.q.id, { verdict: "allow", remember: "tool" });
       this.on.done(`Every ${plain(this.q.tool)} is allowed`);
     } catch (err) {
+      this.mine = false;
       this.buttons.problem.hidden = false;
       fill(this.buttons.problem, textSpan(err.message));
     }

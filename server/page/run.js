@@ -145,7 +145,7 @@ export class RunPage {
       const strip = this.strips.get(state.answered.question);
       if (strip && !strip.mine) {
         const word = state.answered.verdict === "allow" ? "Allowed" : "Denied";
-        const by = h("p", { class: "question by" }, icon(state.answered.verdict === "allow" ? "ok" : "denied"), `${word} by `, textSpan(state.answered.by || "another client"), ".");
+        const by = h("p", { class: "question by" }, icon(state.answered.verdict === "allow" ? "ok" : "denied"), h("span", null, `${word} ${state.answered.by === "terminal" ? "in the terminal" : "in another page or program"}.`));
         strip.el.replaceWith(by);
         this.strips.delete(state.answered.question);
         announce(by.textContent);
@@ -163,7 +163,6 @@ export class RunPage {
     for (const q of state.questions) {
       if (this.strips.has(q.id)) continue;
       const strip = new QuestionStrip({ ...q, run: this.id }, { now: () => this.app.now(), refused: () => this.refusal(), done: (text) => {
-        strip.mine = true;
         strip.el.remove();
         this.strips.delete(q.id);
         this.state.questions = this.state.questions.filter((x) => x.id !== q.id);
