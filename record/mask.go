@@ -97,20 +97,10 @@ func (m *masker) value(name, text string) string {
 	if masked := m.known.String(text); masked != text {
 		return masked
 	}
-	if m.hides(name, text[:min(len(text), maxPair)]) && m.hides(name, text) {
+	if m.known.HidesPair(name, text) {
 		return m.known.Mark()
 	}
 	return text
-}
-
-// maxPair is how much of a text is looked at beside its name first: a form that begins in the name shows at the beginning of the
-// text, and what is in the text alone has been looked for.
-const maxPair = 4 << 10
-
-// hides reports whether a name and its text together have the form of a secret.
-func (m *masker) hides(name, text string) bool {
-	pair := `"` + name + `":"` + text + `"`
-	return m.known.String(pair) != pair
 }
 
 // stringAt is the string that begins at a position, and the position behind it.

@@ -25,12 +25,12 @@ var patterns = []pattern{
 	{re: lazyRegexp(`\bsk-[A-Za-z0-9_-]{20,}`), hints: []string{"sk-"}},
 	{re: lazyRegexp(`\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*`), hints: []string{"eyj"}},
 	{re: lazyRegexp(`\b(?:AKIA|ASIA)[A-Z0-9]{16}\b`), hints: []string{"akia", "asia"}},
-	{re: lazyRegexp(`\b(?:gh[pousr]_[A-Za-z0-9]{20,}|github_pat_[A-Za-z0-9_]{20,}|xox[abprs]-[A-Za-z0-9-]{10,}|AIza[A-Za-z0-9_-]{35})`), hints: []string{"gh", "xox", "aiza"}},
+	{re: lazyRegexp(`\b(?:gh[pousr]_[A-Za-z0-9]{20,}|github_pat_[A-Za-z0-9_]{20,}|xox[abprs]-[A-Za-z0-9-]{10,}|AIza[A-Za-z0-9_-]{35})`), hints: []string{"ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "xox", "aiza"}},
 	{re: lazyRegexp(`(?i)\bbearer\s+(?P<s>[A-Za-z0-9._~+/=-]{8,})`), hints: []string{"bearer"}, secret: looksRandom},
 	{re: lazyRegexp(`(?i)\b(?:x-api-key|api-key|proxy-authorization|authorization|cookie|set-cookie)\\?["']?\s*[:=]\s*\\?["']?(?:(?:bearer|basic|digest)\s+)?(?P<s>[^\s"'\\,]{4,}[^\r\n"'\\]*)`), hints: []string{"api-key", "authorization", "cookie"}},
 	{re: lazyRegexp(`\b[A-Z0-9_]*(?:API_KEY|_TOKEN|SECRET|SECRET_KEY|ACCESS_KEY|PASSWORD|PASSWD|PRIVATE_KEY)\\?["']?\s*[:=]\s*\\?["']?(?P<s>[^\s"'\\,;]{4,})`), hints: []string{"api_key", "_token", "secret", "access_key", "passw", "private_key"}, secret: notReference},
-	{re: lazyRegexp(`(?i)\b(?:api_?key|access_?token|refresh_?token|auth_?token|client_?secret|secret_?(?:access_?)?key|aws_secret_access_key|password)\\?["']\s*:\s*\\?["'](?P<s>[^"'\\]{4,})`), hints: []string{"key", "token", "secret", "password"}},
-	{re: lazyRegexp(`(?i)\baws_?(?:secret_?access_?key|session_?token)\s*[:=]\s*(?P<s>[A-Za-z0-9/+=]{16,})`), hints: []string{"aws"}},
+	{re: lazyRegexp(`(?i)\b(?:api_?key|access_?token|refresh_?token|auth_?token|client_?secret|secret_?(?:access_?)?key|aws_secret_access_key|password)\\?["']\s*:\s*\\?["'](?P<s>[^"'\\]{4,})`), hints: []string{"apikey", "api_key", "accesstoken", "access_token", "refreshtoken", "refresh_token", "authtoken", "auth_token", "clientsecret", "client_secret", "secretkey", "secret_key", "secretaccess", "secret_access", "password"}},
+	{re: lazyRegexp(`(?i)\baws_?(?:secret_?access_?key|session_?token)\s*[:=]\s*(?P<s>[A-Za-z0-9/+=]{16,})`), hints: []string{"awss", "aws_s"}},
 	{re: lazyRegexp(`://[^\s/:@"']+:(?P<s>[^\s/@"']+)@`), hints: []string{"://"}, secret: notReference},
 }
 
@@ -47,13 +47,17 @@ func redactPatterns(s, marker string) string {
 		if lower == "" {
 			lower = strings.ToLower(s)
 		}
-		if slices.ContainsFunc(p.hints, func(hint string) bool { return strings.Contains(lower, hint) }) {
+		if p.hinted(lower) {
 			if out := p.replace(s, marker); out != s {
 				s, lower = out, ""
 			}
 		}
 	}
 	return s
+}
+
+func (p *pattern) hinted(lower string) bool {
+	return slices.ContainsFunc(p.hints, func(hint string) bool { return strings.Contains(lower, hint) })
 }
 
 func (p *pattern) replace(s, marker string) string {

@@ -112,6 +112,17 @@ func (r *Redactor) Bytes(b []byte) []byte {
 	return b
 }
 
+// HidesPair reports whether a name and its text, as members of a JSON object have them, form a secret together. The text
+// alone must have none: a form that begins in it is not looked for again.
+func (r *Redactor) HidesPair(name, text string) bool {
+	pair := `"` + name + `":"` + text + `"`
+	if r.known(pair) != pair {
+		return true
+	}
+	lower := strings.ToLower(name) // no form has a hint in the text alone and begins in the name
+	return slices.ContainsFunc(patterns, func(p pattern) bool { return p.hinted(lower) && p.replace(pair, r.Mark()) != pair })
+}
+
 // Mark is what takes the place of a secret.
 func (r *Redactor) Mark() string {
 	if r == nil {

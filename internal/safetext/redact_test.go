@@ -246,3 +246,27 @@ func BenchmarkString(b *testing.B) {
 		r.String(line)
 	}
 }
+
+// The words that are looked for before an expression is tried are in every form that it takes.
+func TestRedactor_EveryNameAndPrefixOfASecret(t *testing.T) {
+	r := NewRedactor()
+	const value = "abcdefgh0123456789abcdefgh"
+	for _, name := range strings.Fields(`apiKey api_key accessToken ACCESS_token refreshToken refresh_token authToken auth_token clientSecret
+		client_secret secretKey secret_key secretAccessKey secret_access_key secret_accessKey secretaccess_key aws_secret_access_key password`) {
+		if got := r.String(`{"` + name + `": "` + value + `"}`); strings.Contains(got, value) {
+			t.Errorf("got %s", got)
+		}
+		if !r.HidesPair(name, value) {
+			t.Errorf("%s hides nothing", name)
+		}
+	}
+	for _, prefix := range strings.Fields(`ghp_ gho_ ghu_ ghs_ ghr_ github_pat_ xoxa- xoxb- xoxp- xoxr- xoxs-
+		aws_secret_access_key= awssecretaccesskey= aws_session_token: awsSessionToken:`) {
+		if got := r.String("use " + prefix + value + " now"); strings.Contains(got, value) {
+			t.Errorf("got %s", got)
+		}
+	}
+	if r.HidesPair("note", "the password is of no use, nor a token") {
+		t.Error("a note is a secret")
+	}
+}
