@@ -229,7 +229,7 @@ func (c *Collector) add(id event.CallID) *Call {
 	return &c.d.Calls[len(c.d.Calls)-1]
 }
 
-// call is the last call of an id, or a new one.
+// call is the last call of an id. It adds one for an id that it does not know.
 func (c *Collector) call(id event.CallID) *Call {
 	if i, ok := c.last[id]; ok {
 		return &c.d.Calls[i]

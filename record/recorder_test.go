@@ -424,20 +424,20 @@ func TestStore_PruneLeavesWhatTheLimitsAllow(t *testing.T) {
 		keep record.Retention
 		want string // of a, b, c, d and e, which began 0 to 4 hours ago and have 10 bytes each
 	}{
-		"all":                           {record.Retention{}, "abcde"},
-		"as many runs":                  {record.Retention{MaxRuns: 5}, "abcde"},
-		"one run less":                  {record.Retention{MaxRuns: 4}, "abcd"},
-		"one run":                       {record.Retention{MaxRuns: 1}, "a"},
-		"as old":                        {record.Retention{MaxAge: 2 * time.Hour}, "abc"},
-		"a little older":                {record.Retention{MaxAge: 2*time.Hour - 1}, "ab"},
-		"as large":                      {record.Retention{MaxBytes: 30}, "abc"},
-		"a byte larger":                 {record.Retention{MaxBytes: 29}, "ab"},
-		"no room":                       {record.Retention{MaxBytes: 1}, ""},
-		"no limits":                     {record.Retention{MaxRuns: -1, MaxAge: -1, MaxBytes: -1}, "abcde"},
-		"the number is the strictest":   {record.Retention{MaxRuns: 2, MaxAge: 3 * time.Hour, MaxBytes: 40}, "ab"},
-		"the age is the strictest":      {record.Retention{MaxRuns: 4, MaxAge: time.Hour, MaxBytes: 40}, "ab"},
-		"the size is the strictest":     {record.Retention{MaxRuns: 4, MaxAge: 3 * time.Hour, MaxBytes: 20}, "ab"},
-		"only the other limits are off": {record.Retention{MaxRuns: 3, MaxAge: -1, MaxBytes: -1}, "abc"},
+		"all":                         {record.Retention{}, "abcde"},
+		"as many runs":                {record.Retention{MaxRuns: 5}, "abcde"},
+		"one run less":                {record.Retention{MaxRuns: 4}, "abcd"},
+		"one run":                     {record.Retention{MaxRuns: 1}, "a"},
+		"as old":                      {record.Retention{MaxAge: 2 * time.Hour}, "abc"},
+		"a little older":              {record.Retention{MaxAge: 2*time.Hour - 1}, "ab"},
+		"as large":                    {record.Retention{MaxBytes: 30}, "abc"},
+		"a byte larger":               {record.Retention{MaxBytes: 29}, "ab"},
+		"no room":                     {record.Retention{MaxBytes: 1}, ""},
+		"no limits":                   {record.Retention{MaxRuns: -1, MaxAge: -1, MaxBytes: -1}, "abcde"},
+		"the number is the strictest": {record.Retention{MaxRuns: 2, MaxAge: 3 * time.Hour, MaxBytes: 40}, "ab"},
+		"the age is the strictest":    {record.Retention{MaxRuns: 4, MaxAge: time.Hour, MaxBytes: 40}, "ab"},
+		"the size is the strictest":   {record.Retention{MaxRuns: 4, MaxAge: 3 * time.Hour, MaxBytes: 20}, "ab"},
+		"one limit alone":             {record.Retention{MaxRuns: 3, MaxAge: -1, MaxBytes: -1}, "abc"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			store := openStore(t)

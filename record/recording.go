@@ -138,7 +138,8 @@ type exchange struct {
 type messageBlock struct {
 	Type      string
 	Text      string
-	ID, Name  string
+	ID        event.CallID
+	Name      string
 	Input     json.RawMessage
 	ToolUseID event.CallID `json:"tool_use_id"`
 	Content   json.RawMessage
@@ -308,13 +309,12 @@ func (l *recordedLog) exchange(x exchange) error {
 			l.add(x.at, "", session.PromptRendered{Name: l.run.Prompt, Text: x.prompt}))
 	}
 	for _, b := range x.results {
-		id := b.ToolUseID
-		name, open := l.open[id]
+		name, open := l.open[b.ToolUseID]
 		if !open {
 			continue
 		}
-		delete(l.open, id)
-		result := event.ToolResult{ID: id, Name: name, Status: event.ToolSuccess, Output: b.Content}
+		delete(l.open, b.ToolUseID)
+		result := event.ToolResult{ID: b.ToolUseID, Name: name, Status: event.ToolSuccess, Output: b.Content}
 		if b.IsError {
 			result.Status, result.Failure = event.ToolError, &event.ToolFailure{Message: textOf(b.Content)}
 		}
@@ -328,8 +328,8 @@ func (l *recordedLog) exchange(x exchange) error {
 			text = b.Text
 			errs = append(errs, l.add(x.end, x.agent, event.Text{Content: b.Text}))
 		case b.Type == "tool_use":
-			l.open[event.CallID(b.ID)] = b.Name
-			errs = append(errs, l.add(x.end, x.agent, event.ToolCall{ID: event.CallID(b.ID), Name: b.Name, Input: b.Input, AgentID: x.agent}))
+			l.open[b.ID] = b.Name
+			errs = append(errs, l.add(x.end, x.agent, event.ToolCall{ID: b.ID, Name: b.Name, Input: b.Input, AgentID: x.agent}))
 		}
 	}
 	errs = append(errs, l.add(x.end, "", *x.call))

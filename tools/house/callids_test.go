@@ -30,7 +30,7 @@ var callMaps = map[string]string{
 	"terminal lines.calls":                       "reader: the last 4096",
 	"cmd/drover denials.at":                      "reader: the last 4096",
 	"record Collector.last":                      "reader: the calls of the log of one run",
-	"record recordedLog.open":                    "reader: the calls of one recording",
+	"record recordedLog.open":                    "reader: the calls of one recording that have no result yet",
 	"record/index end":                           "reader: the calls of the log of one run",
 	"drovertest testTools":                       "test kit: the calls of one test",
 }
