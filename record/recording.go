@@ -195,7 +195,7 @@ func readExchange(w *gateway.Wire, line *recordingLine) exchange {
 			}
 		}
 	}
-	reading := &gateway.Reading{}
+	var reading *gateway.Reading
 	x.answer, reading = readAnswer(w, resp.Headers["Content-Type"], answer)
 	model := cmp.Or(reading.Model, body.Model, route.Model)
 	if w.CanonicalModel != nil {
