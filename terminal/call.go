@@ -12,8 +12,8 @@ import (
 
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/guard"
-	"github.com/drover-agents/drover/internal/display"
 	"github.com/drover-agents/drover/internal/plainjson"
+	"github.com/drover-agents/drover/internal/safetext"
 	"github.com/drover-agents/drover/tool"
 )
 
@@ -123,7 +123,7 @@ func (l *lines) end(e event.Event, p event.ToolResult) []row {
 		r.because = "" // the check has a row
 	}
 	if took > 0 && r.mark != "denied" && r.mark != notYet {
-		r.took = display.Span(took)
+		r.took = safetext.Span(took)
 	}
 	return append(l.parentRows(e), r)
 }
@@ -190,15 +190,15 @@ func extent(result string) string {
 	case n == 1:
 		return size(len(result))
 	}
-	return display.Plural(n, "line")
+	return safetext.Plural(n, "line")
 }
 
 // failureLine is why a call has failed. The line after the exit code of a command has more details.
 func failureLine(text string) string {
-	first := display.FirstLine(text)
+	first := safetext.FirstLine(text)
 	_, rest, _ := strings.Cut(text, first)
 	if strings.HasPrefix(first, "Exit code ") {
-		return joinWords(first, display.FirstLine(rest))
+		return joinWords(first, safetext.FirstLine(rest))
 	}
 	return first
 }

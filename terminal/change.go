@@ -11,7 +11,6 @@ import (
 	"strings"
 
 	"github.com/drover-agents/drover/event"
-	"github.com/drover-agents/drover/internal/display"
 	"github.com/drover-agents/drover/internal/plainfile"
 	"github.com/drover-agents/drover/internal/safetext"
 	"github.com/drover-agents/drover/tool"
@@ -128,7 +127,7 @@ func (l layout) change(diff []string, most int, note string) []string {
 		out = append(out, l.line([]part{indent, {line, t}}))
 	}
 	if left := len(diff) - most; left > 0 {
-		out = append(out, l.line([]part{indent, {fmt.Sprintf("… %s%s", display.Plural(left, "more line"), note), toneQuiet}}))
+		out = append(out, l.line([]part{indent, {fmt.Sprintf("… %s%s", safetext.Plural(left, "more line"), note), toneQuiet}}))
 	}
 	return out
 }

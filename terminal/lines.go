@@ -15,7 +15,6 @@ import (
 
 	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/event"
-	"github.com/drover-agents/drover/internal/display"
 	"github.com/drover-agents/drover/internal/recent"
 	"github.com/drover-agents/drover/internal/safetext"
 )
@@ -103,7 +102,7 @@ func (l *lines) made(e event.Event) []row {
 	r := row{at: l.since(e), deep: l.depth(e)}
 	switch p := e.Payload.(type) {
 	case event.Init:
-		r.what, r.subject, r.figures = "agent", joinWords(e.Agent, p.Model), display.Plural(len(p.Tools), "tool")
+		r.what, r.subject, r.figures = "agent", joinWords(e.Agent, p.Model), safetext.Plural(len(p.Tools), "tool")
 	case event.Text:
 		l.writing = ""
 		r.what, r.subject, r.rows = "model", p.Content, textRows
@@ -220,19 +219,19 @@ func (l *lines) interrupted() string {
 func (l *lines) spent(u event.Usage) []string {
 	var out []string
 	if t := u.Tokens; t != nil {
-		text := display.Thousands(u.InputTokens()+u.OutputTokens()) + " tok"
+		text := safetext.Thousands(u.InputTokens()+u.OutputTokens()) + " tok"
 		if t.Coverage == event.CoveragePartial {
 			text = "over " + text
 		}
 		if read := t.Totals.Input.CacheRead; read != nil && *read > 0 {
-			text += " (" + display.Thousands(*read) + " cached)"
+			text += " (" + safetext.Thousands(*read) + " cached)"
 		}
 		out = append(out, text)
 	}
 	if c := u.Cost; c != nil {
-		text := display.Dollars(c.USD)
+		text := safetext.Dollars(c.USD)
 		if l.opts.MaxUSD > 0 {
-			text += " of " + display.Dollars(l.opts.MaxUSD)
+			text += " of " + safetext.Dollars(l.opts.MaxUSD)
 		}
 		out = append(out, text)
 	}
@@ -250,7 +249,7 @@ func (l *lines) status(room int, halting bool, elapsed time.Duration) string {
 	if halting {
 		what = "stopping " + what
 	}
-	figures := strings.Join(append([]string{display.Clock(elapsed)}, l.spent(l.usage)...), "  ")
+	figures := strings.Join(append([]string{safetext.Clock(elapsed)}, l.spent(l.usage)...), "  ")
 	head := "  " + pad(Clip(what, whatMost), whatColumns) + "  "
 	left := room - columns(head) - 2 - columns(figures)
 	if left < leastSubject {
@@ -273,8 +272,8 @@ func (l *lines) done(e event.Event, p event.Done) []row {
 		out = append(out, r)
 	}
 	l.order, l.writing = nil, ""
-	figures := append([]string{display.Plural(p.Usage.ToolUses, "call")}, l.spent(p.Usage)...)
-	figures = append(figures, display.Span(l.since(e))) // of the whole run; an agent counts only what it calls work
+	figures := append([]string{safetext.Plural(p.Usage.ToolUses, "call")}, l.spent(p.Usage)...)
+	figures = append(figures, safetext.Span(l.since(e))) // of the whole run; an agent counts only what it calls work
 	r := row{at: l.since(e), what: "done", subject: string(p.Status), because: l.why(p), figures: strings.Join(figures, "  "), tone: toneBad}
 	if p.Status == event.DoneSuccess {
 		r.tone = toneGood
@@ -294,7 +293,7 @@ func resumeRow(r row, p event.Done) []row {
 func (l *lines) why(p event.Done) string {
 	switch p.Status {
 	case event.DoneError:
-		if why := display.FirstLine(l.opts.text(p.Result)); why != display.FirstLine(l.failure) {
+		if why := safetext.FirstLine(l.opts.text(p.Result)); why != safetext.FirstLine(l.failure) {
 			return why
 		}
 	case event.DoneInterrupted:

@@ -17,7 +17,7 @@ import (
 	"github.com/drover-agents/drover/gateway"
 	"github.com/drover-agents/drover/gateway/proxy"
 	"github.com/drover-agents/drover/guard"
-	"github.com/drover-agents/drover/internal/display"
+	"github.com/drover-agents/drover/internal/safetext"
 	"github.com/drover-agents/drover/isolation"
 	"github.com/drover-agents/drover/workspace"
 )
@@ -109,9 +109,9 @@ func (l *lines) notice(r row, p event.Payload) []row {
 		}
 	case agentCompaction:
 		r.what, r.subject = "compact", "the conversation was summarised"
-		r.figures = display.Thousands(p.TokensBefore) + " tok"
+		r.figures = safetext.Thousands(p.TokensBefore) + " tok"
 		if p.TokensAfter != nil {
-			r.figures = display.Thousands(p.TokensBefore) + " to " + display.Thousands(*p.TokensAfter) + " tok"
+			r.figures = safetext.Thousands(p.TokensBefore) + " to " + safetext.Thousands(*p.TokensAfter) + " tok"
 		}
 	case agentRateLimit:
 		r.what, r.subject, r.tone = "limit", joinWords(strings.ReplaceAll(p.RateLimitType, "_", " "), strings.ReplaceAll(p.Status, "_", " ")), toneBad
@@ -152,10 +152,10 @@ func (l *lines) task(r row, p agentTask) []row {
 		delete(l.tasks, p.TaskID)
 		r.figures = cmp.Or(p.Status, "over")
 		if p.Status != "completed" {
-			r.mark, r.tone, r.because, r.figures = cmp.Or(p.Status, "over"), toneBad, cmp.Or(display.FirstLine(p.Error), display.FirstLine(p.Summary)), ""
+			r.mark, r.tone, r.because, r.figures = cmp.Or(p.Status, "over"), toneBad, cmp.Or(safetext.FirstLine(p.Error), safetext.FirstLine(p.Summary)), ""
 		}
 		if p.DurationMS > 0 {
-			r.took = display.Span(time.Duration(p.DurationMS) * time.Millisecond)
+			r.took = safetext.Span(time.Duration(p.DurationMS) * time.Millisecond)
 		}
 	case begins:
 		t.announced = true
@@ -175,7 +175,7 @@ func (l *lines) cellRow(r row, p any) []row {
 			r.mark, r.because, r.tone = "lacking", strings.Join(p.Missing, "; "), toneBad
 		}
 	case isolation.Breach:
-		r.what, r.subject, r.rows, r.tone = "breach", display.FirstLine(l.opts.text(p.Message)), errorRows, toneBad
+		r.what, r.subject, r.rows, r.tone = "breach", safetext.FirstLine(l.opts.text(p.Message)), errorRows, toneBad
 	case proxy.Connection:
 		if p.Verdict != proxy.Denied {
 			return nil
@@ -193,7 +193,7 @@ func (l *lines) cellRow(r row, p any) []row {
 		r.what, r.subject, r.rows, r.tone = "limit", l.opts.text(p.Reason), errorRows, toneBad
 	case gateway.BackOff:
 		r.what, r.subject = "waiting", fmt.Sprintf("the model's service has too much to do (%d)", p.Status)
-		r.figures = display.Span(time.Duration(p.WaitMS * float64(time.Millisecond)))
+		r.figures = safetext.Span(time.Duration(p.WaitMS * float64(time.Millisecond)))
 	default:
 		return nil
 	}

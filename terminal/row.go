@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/drover-agents/drover/internal/display"
+	"github.com/drover-agents/drover/internal/safetext"
 )
 
 // A row is a finished line: time, activity, subject and result. Its texts may be hostile; the layout makes them safe.
@@ -137,7 +137,7 @@ func (l layout) text(r row, head []part) []string {
 	start := partsWidth(head)
 	rows, left := wrap(r.subject, l.width-start, r.rows)
 	if left > 0 {
-		note := fmt.Sprintf(" (+%s)", display.Plural(left, "line"))
+		note := fmt.Sprintf(" (+%s)", safetext.Plural(left, "line"))
 		last := &rows[len(rows)-1]
 		*last = cut(*last, l.width-start-columns(note)) + note
 	}

@@ -11,7 +11,7 @@ import (
 
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/gate"
-	"github.com/drover-agents/drover/internal/display"
+	"github.com/drover-agents/drover/internal/safetext"
 	"github.com/drover-agents/drover/tool"
 )
 
@@ -77,7 +77,7 @@ func (o *Options) reworded(text string) string {
 }
 
 // text is the text of an error for people.
-func (o *Options) text(text string) string { return display.Text(o.reworded(text)) }
+func (o *Options) text(text string) string { return safetext.Text(o.reworded(text)) }
 
 // Is reports whether a stream is a terminal.
 func Is(stream any) bool {

@@ -31,7 +31,7 @@ import (
 	"github.com/drover-agents/drover/gate"
 	"github.com/drover-agents/drover/gateway"
 	"github.com/drover-agents/drover/guard"
-	"github.com/drover-agents/drover/internal/display"
+	"github.com/drover-agents/drover/internal/safetext"
 	"github.com/drover-agents/drover/isolation"
 	"github.com/drover-agents/drover/record"
 	"github.com/drover-agents/drover/session"
@@ -124,7 +124,7 @@ func (d *demo) introduce(ready agent.Readiness) {
 	fmt.Fprintf(d.out, "set-up    claude %s  %s\n", ready.Version, state)
 	fmt.Fprintf(d.out, "model     %s\n", d.model.description)
 	fmt.Fprintf(d.out, "task      a review of the bundled shop, which is read-only, with one Go tool\n")
-	fmt.Fprintf(d.out, "limits    %s, %s tokens, %.0f minutes; what leaves out a file is sent back\n\n", display.Dollars(demoUSD), display.Thousands(demoTokens), demoTime.Minutes())
+	fmt.Fprintf(d.out, "limits    %s, %s tokens, %.0f minutes; what leaves out a file is sent back\n\n", safetext.Dollars(demoUSD), safetext.Thousands(demoTokens), demoTime.Minutes())
 }
 
 // isolation is the isolation of the agent: a cell that shows it the project read-only. Where there is no cell, the
@@ -315,8 +315,8 @@ func (r *demoRecord) print(w io.Writer, resp *root.Response[review], m *demoMode
 		if m.upstream != nil {
 			charged = ", not charged"
 		}
-		fmt.Fprintf(w, "Cost     %s of %s for %s tokens in %s%s\n", display.Dollars(resp.CostUSD()), display.Dollars(demoUSD),
-			display.Thousands(resp.Usage.InputTokens()+resp.Usage.OutputTokens()), display.Plural(resp.Turns, "model call"), charged)
+		fmt.Fprintf(w, "Cost     %s of %s for %s tokens in %s%s\n", safetext.Dollars(resp.CostUSD()), safetext.Dollars(demoUSD),
+			safetext.Thousands(resp.Usage.InputTokens()+resp.Usage.OutputTokens()), safetext.Plural(resp.Turns, "model call"), charged)
 	}
 	r.printEvents(w)
 	if run, err := r.store.Find(runID); err == nil {

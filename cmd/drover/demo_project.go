@@ -17,7 +17,7 @@ import (
 
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/guard"
-	"github.com/drover-agents/drover/internal/display"
+	"github.com/drover-agents/drover/internal/safetext"
 	"github.com/drover-agents/drover/prompt"
 	"github.com/drover-agents/drover/tool"
 )
@@ -81,7 +81,7 @@ func (p project) countLines() *tool.Tool {
 			}
 			defer func() { _ = root.Close() }()
 			text, err := root.ReadFile(in.File)
-			return display.Plural(bytes.Count(text, []byte("\n")), "line"), err
+			return safetext.Plural(bytes.Count(text, []byte("\n")), "line"), err
 		}, tool.ReadOnly)
 }
 

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"net"
 	"sync"
 
@@ -50,7 +49,7 @@ func (j *job) goLive(local gate.Approver, stop context.CancelCauseFunc) gate.App
 		return local
 	}
 	j.live = server.NewLive(j.kept, &server.LiveOptions{
-		Stop: func() { stop(errStoppedElsewhere) }, Approver: local, Messages: true, Logger: slog.New(slog.DiscardHandler),
+		Stop: func() { stop(errStoppedElsewhere) }, Approver: local, Messages: true,
 		Interrupt: func() bool {
 			interrupt := j.interrupt.Load()
 			return interrupt != nil && (*interrupt)()

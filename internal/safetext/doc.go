@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package safetext makes texts safe that leave the program: to keep ([Redactor]), to show ([Line], [Lines], [Start],
-// [Few]) and to send to a model ([PromptProblem]).
+// [Few]) and to send to a model ([PromptProblem]), and writes figures and errors as people read them.
 //
 // Promises of the redactor, which is the only one: stderr tails, logs, spans, recordings and bundles all pass through it.
 //

@@ -12,7 +12,7 @@ import (
 
 	"github.com/drover-agents/drover/agent/claudecode/claudecell"
 	"github.com/drover-agents/drover/cmd/drover/internal/wording"
-	"github.com/drover-agents/drover/internal/display"
+	"github.com/drover-agents/drover/internal/safetext"
 	"github.com/drover-agents/drover/isolation"
 )
 
@@ -27,7 +27,7 @@ func (m *machine) examineAuth(context.Context) *Check {
 	if err == nil {
 		return &Check{State: stateOK, Source: found.Name, Detail: strings.Join(append([]string{describeCredentials(found)}, found.Notes...), "; ")}
 	}
-	c := &Check{State: stateMissing, Detail: display.FirstLine(wording.Error(err)), Fix: authFixes()}
+	c := &Check{State: stateMissing, Detail: safetext.FirstLine(wording.Error(err)), Fix: authFixes()}
 	if m.anySet(slices.Concat(m.options.Credentials, m.options.Clouds)) {
 		c.State, c.Fix = stateBroken, repairs(err)
 	}

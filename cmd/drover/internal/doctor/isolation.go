@@ -12,7 +12,7 @@ import (
 	"github.com/drover-agents/drover/agent/claudecode/claudecell"
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/cmd/drover/internal/wording"
-	"github.com/drover-agents/drover/internal/display"
+	"github.com/drover-agents/drover/internal/safetext"
 	"github.com/drover-agents/drover/isolation"
 )
 
@@ -28,7 +28,7 @@ func (m *machine) examineIsolation(ctx context.Context) *Check {
 	case errors.Is(err, context.DeadlineExceeded):
 		c.State, c.Detail, c.Fix = stateBroken, "the test of the isolation did not end in time", []string{moreTime}
 	case err != nil:
-		c.State, c.Detail, c.Fix = stateBroken, display.FirstLine(wording.Error(err)), []string{"drover run --help lists the weaker isolation levels"}
+		c.State, c.Detail, c.Fix = stateBroken, safetext.FirstLine(wording.Error(err)), []string{"drover run --help lists the weaker isolation levels"}
 	case report.Err() != nil:
 		c.State, c.Detail, c.Fix = stateBroken, "cell: some attempts to get out succeeded", []string{"do not run agents here; report what is open"}
 	default:
@@ -41,7 +41,7 @@ func (m *machine) examineIsolation(ctx context.Context) *Check {
 func noCell(level isolation.Level, reasons []error) string {
 	text := "no cell, at most the level " + level.String()
 	if len(reasons) > 0 {
-		text += ": " + strings.TrimPrefix(strings.TrimSpace(display.FirstLine(wording.Error(reasons[0]))), "cell: ")
+		text += ": " + strings.TrimPrefix(strings.TrimSpace(safetext.FirstLine(wording.Error(reasons[0]))), "cell: ")
 	}
 	return text
 }

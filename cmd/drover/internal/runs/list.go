@@ -10,7 +10,6 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/drover-agents/drover/internal/display"
 	"github.com/drover-agents/drover/internal/safetext"
 	"github.com/drover-agents/drover/record/index"
 	"github.com/drover-agents/drover/terminal"
@@ -23,10 +22,10 @@ func List(w io.Writer, rows []index.Row, now time.Time, width int) error {
 	for _, r := range rows {
 		took, price := "", ""
 		if r.Duration > 0 {
-			took = display.Span(r.Duration)
+			took = safetext.Span(r.Duration)
 		}
 		if r.CostUSD != nil {
-			price = display.Dollars(*r.CostUSD)
+			price = safetext.Dollars(*r.CostUSD)
 		}
 		agent := terminal.Clip(cmp.Or(r.Name, r.Agent), 14)
 		p.printf("%s\n", strings.TrimRight(p.cut(fmt.Sprintf("%-8s  %-13s  %-15s  %7s  %8s  %-14s  %s  %s", Name(r), stateOf(r), Ago(now.Sub(r.Began)), took, price, agent,
@@ -87,13 +86,13 @@ func Costs(w io.Writer, by string, sums []index.CostRow) error {
 	var all float64
 	unknown := 0
 	for _, s := range sums {
-		p.printf("%10s  %6s  %14s  %12s  %s\n", display.Dollars(s.CostUSD), display.Thousands(int64(s.Runs)), display.Thousands(s.Input), display.Thousands(s.Output), safetext.Line(s.Key))
+		p.printf("%10s  %6s  %14s  %12s  %s\n", safetext.Dollars(s.CostUSD), safetext.Thousands(int64(s.Runs)), safetext.Thousands(s.Input), safetext.Thousands(s.Output), safetext.Line(s.Key))
 		all += s.CostUSD
 		unknown += s.Unknown
 	}
-	p.printf("%10s  in all\n", display.Dollars(all))
+	p.printf("%10s  in all\n", safetext.Dollars(all))
 	if unknown > 0 {
-		p.printf("%s of unknown cost\n", display.Plural(unknown, "run"))
+		p.printf("%s of unknown cost\n", safetext.Plural(unknown, "run"))
 	}
 	return p.err
 }

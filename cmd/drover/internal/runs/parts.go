@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/drover-agents/drover/event"
-	"github.com/drover-agents/drover/internal/display"
 	"github.com/drover-agents/drover/internal/plainjson"
 	"github.com/drover-agents/drover/internal/safetext"
 	"github.com/drover-agents/drover/record"
@@ -65,15 +64,15 @@ func Cost(w io.Writer, d *record.Details) error {
 	p.printf("%-32s %7s %12s %12s %12s %12s %10s\n", "model", "calls", "input", "from cache", "to cache", "output", "cost")
 	var sum float64
 	for _, m := range d.Models {
-		price := display.Dollars(m.CostUSD)
+		price := safetext.Dollars(m.CostUSD)
 		if m.Unpriced {
 			price = "unknown"
 		}
-		p.printf("%-32s %7d %12s %12s %12s %12s %10s\n", safetext.Line(m.Model), m.Calls, display.Thousands(m.Input), display.Thousands(m.CacheRead),
-			display.Thousands(m.CacheWrite), display.Thousands(m.Output), price)
+		p.printf("%-32s %7d %12s %12s %12s %12s %10s\n", safetext.Line(m.Model), m.Calls, safetext.Thousands(m.Input), safetext.Thousands(m.CacheRead),
+			safetext.Thousands(m.CacheWrite), safetext.Thousands(m.Output), price)
 		sum += m.CostUSD
 	}
-	p.printf("%-32s %75s\n", "all", display.Dollars(sum))
+	p.printf("%-32s %75s\n", "all", safetext.Dollars(sum))
 	return p.err
 }
 
@@ -156,7 +155,7 @@ func sumOf(d *record.Details) string {
 	for _, m := range d.Models {
 		usd += m.CostUSD
 	}
-	return display.Dollars(usd)
+	return safetext.Dollars(usd)
 }
 
 func (p *page) diff(what, text string) {
@@ -192,7 +191,7 @@ func (p *page) parting(a, b *record.Run, c *record.Comparison) {
 		p.printf("\nThe calls: the same\n")
 		return
 	}
-	p.printf("\nThe calls: different after %s\n", display.Plural(c.Same, "call"))
+	p.printf("\nThe calls: different after %s\n", safetext.Plural(c.Same, "call"))
 	for _, side := range []struct {
 		name string
 		run  *record.Run

@@ -16,7 +16,6 @@ import (
 
 	"github.com/drover-agents/drover/agent/claudecode/catalogue"
 	"github.com/drover-agents/drover/event"
-	"github.com/drover-agents/drover/internal/display"
 	"github.com/drover-agents/drover/internal/safetext"
 	"github.com/drover-agents/drover/record"
 	"github.com/drover-agents/drover/terminal"
@@ -78,11 +77,11 @@ func Ago(d time.Duration) string {
 	case d < time.Minute:
 		return "just now"
 	case d < time.Hour:
-		return display.Plural(int(d.Minutes()), "minute") + " ago"
+		return safetext.Plural(int(d.Minutes()), "minute") + " ago"
 	case d < 48*time.Hour:
-		return display.Plural(int(d.Hours()), "hour") + " ago"
+		return safetext.Plural(int(d.Hours()), "hour") + " ago"
 	}
-	return display.Plural(int(d.Hours()/24), "day") + " ago"
+	return safetext.Plural(int(d.Hours()/24), "day") + " ago"
 }
 
 // Show writes what people want to know of a run.
@@ -122,7 +121,7 @@ func status(r *record.Run, d *record.Details, now time.Time) string {
 	parts := []string{State(r)}
 	switch {
 	case r.End != nil:
-		parts = append(parts, display.Span(r.End.Duration))
+		parts = append(parts, safetext.Span(r.End.Duration))
 	case r.State == record.Lost:
 		parts = append(parts, "its program ended without the end of the run")
 	}
@@ -163,9 +162,9 @@ func cost(d *record.Details) string {
 	if len(d.Models) == 0 {
 		return ""
 	}
-	text := fmt.Sprintf("%s for %s tokens in %s", display.Dollars(sum.CostUSD), display.Thousands(sum.Input+sum.Output), display.Plural(sum.Calls, "model call"))
+	text := fmt.Sprintf("%s for %s tokens in %s", safetext.Dollars(sum.CostUSD), safetext.Thousands(sum.Input+sum.Output), safetext.Plural(sum.Calls, "model call"))
 	if sum.CacheRead > 0 {
-		text += ", " + display.Thousands(sum.CacheRead) + " of them from a cache"
+		text += ", " + safetext.Thousands(sum.CacheRead) + " of them from a cache"
 	}
 	if sum.Unpriced {
 		text += "; a part has no known price"
@@ -187,7 +186,7 @@ func (p *page) calls(r *record.Run, d *record.Details) {
 	for _, name := range slices.Sorted(maps.Keys(times)) {
 		names = append(names, fmt.Sprintf("%s %d", name, times[name]))
 	}
-	p.field("calls", display.Plural(len(d.Calls), "call")+": "+strings.Join(names, ", "))
+	p.field("calls", safetext.Plural(len(d.Calls), "call")+": "+strings.Join(names, ", "))
 	for _, c := range d.Calls {
 		p.call(r, c)
 	}

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/drover-agents/drover/advice"
-	"github.com/drover-agents/drover/internal/display"
+	"github.com/drover-agents/drover/internal/safetext"
 )
 
 // flags map advice for programs to what a user of the command can do. An alternative that has no flag is left out.
@@ -71,4 +71,4 @@ func Flags(text string) string {
 }
 
 // Text is the text of an error without the names of packages, and with flags for options.
-func Text(text string) string { return display.Text(Flags(text)) }
+func Text(text string) string { return safetext.Text(Flags(text)) }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package display has what people read in the same way everywhere: numbers, amounts, durations, and texts of errors.
-package display
+package safetext
 
 import (
 	"regexp"
