@@ -19,7 +19,7 @@ func TestRuns_RecordingShowsWhatTheRunShows(t *testing.T) {
 	state := t.TempDir()
 	t.Setenv("XDG_STATE_HOME", state)
 	model := claudetest.NewModel(t,
-		script.Call("Bash", script.Input{"command": "echo one", "description": "count"}).Metered(script.Usage{Input: 1000, Output: 50}),
+		script.Call("Bash", script.Input{"command": "echo one", "description": "count"}).Metered(script.Usage{Input: 1000, Output: 50}).Chunked(4, 0),
 		script.Call("Bash", script.Input{"command": "echo two; exit 3", "description": "count"}), script.Text("It is two.").Chunked(3, 0))
 	p := newProgram(t, model.URL())
 	p.setEnv(map[string]string{"XDG_STATE_HOME": state})
