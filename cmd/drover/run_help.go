@@ -21,7 +21,7 @@ var flagGroups = []struct {
 	{"Limits", []string{"max-turns", "side-calls", "max-usd", "max-tokens", "timeout"}},
 	{"Output", []string{"schema", "json", "quiet"}},
 	{"Conversation", []string{"continue", "resume"}},
-	{"Record", []string{"no-keep", "keep-traffic", "secret"}},
+	{"Record", []string{"watch", "no-keep", "keep-traffic", "secret"}},
 	{"Workspace", []string{"mount", "write-back", "write-back-incomplete", "diff"}},
 	{"Isolation", []string{"isolation", "allow-domain", "allow-localhost", "writable", "readable"}},
 	{"Model", []string{"model", "stored-login", "record", "replay", "model-script"}},

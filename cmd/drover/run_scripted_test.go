@@ -79,6 +79,7 @@ func (a *scriptedAgent) try(ctx context.Context, o runOptions) tried {
 	}
 	defer func() { _ = os.RemoveAll(state) }()
 	o.state = state
+	o.keep.off = o.keep.off || !o.keep.traffic // a socket of a kept run would wait for the network in a bubble of synctest
 	o.agents = func(base *claude.Options, in *isolation.Isolation) (*agent.Registry, error) {
 		a.base, a.in = base, in
 		return agent.NewRegistry(a)
