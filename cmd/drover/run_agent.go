@@ -371,11 +371,12 @@ func (j *job) run(parent context.Context) error {
 	}
 	defer stay()
 	talk := root.Converse(j.adapter, p, j.evaluation(ctx, approver))
-	defer func() { j.closing = talk.Close() }()
 	j.interrupt.Store(new(talk.Interrupt))
 	stopping := sync.OnceFunc(display.Stopping)
 	defer afterEnd(ctx, stopping)()
 	defer j.killWhenAsked(ctx)()
+	closeTalk := sync.OnceFunc(func() { j.closing = talk.Close() })
+	defer closeTalk() // while it can still be killed
 	seen := outcome{options: &j.options, show: display.Show}
 	for text, more := "", true; more; text, more = j.nextMessage(ctx) {
 		run := talk.Stream(ctx, text)
@@ -394,6 +395,7 @@ func (j *job) run(parent context.Context) error {
 			seen.event(e)
 		}
 	}
+	closeTalk()
 	display.Close()                             // before anything is printed on the terminal
 	if seen.notKept != nil && !j.options.json { // there it is an event
 		report(j.streams.errs, seen.notKept)

@@ -239,7 +239,7 @@ func TestMount_InvalidMountsAreRejected(t *testing.T) {
 		"a pipe":          {[]string{"--mount", m.cli.Root + "/pipe"}, exitUsage, "mount less"},
 		"no name":         {[]string{"--mount", m.host + ":."}, exitUsage, "leave the path out"},
 		"climbing out":    {[]string{"--mount", m.host + ":../x"}, exitUsage, "leads out of the workspace"},
-		"no time":         {[]string{"--mount", m.host, "--timeout", "1ms"}, exitLimit, "the time is up"},
+		"no time":         {[]string{"--mount", m.host, "--timeout", "1us"}, exitLimit, "the time is up"},
 		"diff and events": {[]string{"--mount", m.host, "--diff", "--json"}, exitUsage, "choose one"},
 	} {
 		t.Run(name, func(t *testing.T) {
