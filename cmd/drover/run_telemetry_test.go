@@ -150,8 +150,8 @@ func TestTelemetry_RunIsExportedAndTheCellHasNoVariableOfIt(t *testing.T) {
 
 func TestTelemetry_FailingCollectorChangesNeitherAnswerNorExitCode(t *testing.T) {
 	c := newCollector(t)
-	c.Close() // nothing listens there now
 	model := claudetest.NewModel(t, script.Text("It is a shop."))
+	c.Close() // nothing listens there now, and the model has another port
 	p := newProgram(t, model.URL()).setEnv(map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": c.URL})
 	got := p.run("run", "--quiet", "What is it?")
 	if got.code != 0 || got.out != "It is a shop.\n" {
