@@ -107,11 +107,11 @@ func (k *keyring) checkOrigin(r *http.Request) error {
 			scheme = "https://"
 		}
 		if origin != scheme+r.Host {
-			return problem(http.StatusForbidden, "the request comes from a page of another server", "")
+			return problem(http.StatusForbidden, "the request comes from a page of another server", "open the address that drover has printed, or send the request from a program")
 		}
 	}
 	if site := r.Header.Get("Sec-Fetch-Site"); strings.HasPrefix(r.URL.Path, "/v1/") && site != "" && site != "same-origin" {
-		return problem(http.StatusForbidden, "the request comes from a page of another server", "")
+		return problem(http.StatusForbidden, "the request comes from a page of another server", "open the address that drover has printed, or send the request from a program")
 	}
 	return nil
 }

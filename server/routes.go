@@ -94,7 +94,7 @@ func (s *Server) routes() http.Handler {
 		}
 		if r.Method != http.MethodGet && r.Method != http.MethodHead {
 			w.Header().Set("Allow", "GET, HEAD")
-			return problem(http.StatusMethodNotAllowed, "the page is read with GET", "")
+			return problem(http.StatusMethodNotAllowed, "the page is read with GET", "send changes to /v1/; GET /v1/openapi.json lists what there is")
 		}
 		w.Header().Set("Cache-Control", "no-cache")
 		name, static := strings.CutPrefix(r.URL.Path, "/static/")
@@ -105,7 +105,7 @@ func (s *Server) routes() http.Handler {
 			}
 		}
 		if name == "" || strings.HasSuffix(name, "/") {
-			return problem(http.StatusNotFound, "there is no file "+r.URL.Path, "")
+			return problem(http.StatusNotFound, "there is no file "+r.URL.Path, "the list of runs is /")
 		}
 		if name == "index.html" {
 			name = "" // the file server would lead index.html to its folder

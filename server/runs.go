@@ -596,7 +596,7 @@ func (s *Server) open(from io.Reader) (_ *record.Run, err error) {
 	defer s.mu.Unlock()
 	switch {
 	case s.closed:
-		return nil, problem(http.StatusServiceUnavailable, "the server is about to end", "")
+		return nil, problem(http.StatusServiceUnavailable, "the server is about to end", "open the bundle at the next one")
 	case len(s.bundles) >= maxBundles:
 		return nil, problem(http.StatusUnprocessableEntity, fmt.Sprintf("%d bundles are open", maxBundles), "start the server again to close them")
 	}
