@@ -6,56 +6,60 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 )
 
-type process struct {
-	folder  string // of the package that it tests, or that the test binary above it does
-	seconds float64
+// cpu is the CPU time of tests by the folder of their package.
+type cpu struct {
+	folders map[int]string     // of a process: that of the test binary above it
+	seconds map[string]float64 // of a folder
 }
 
 // watchCPU looks at the processes below go test until it has ended, and returns the seconds of CPU time by folder of
-// the tests. It is an estimate: what a process took after the last look at it is not counted.
+// the tests. It is an estimate: what a test binary took after the last look at it is not counted.
 func watchCPU(goTest int, ended <-chan struct{}) map[string]float64 {
-	seen := map[int]process{}
+	seen := cpu{map[int]string{}, map[string]float64{}}
 	for {
-		look(goTest, seen)
+		seen.look(goTest)
 		select {
 		case <-ended:
-			byFolder := map[string]float64{}
-			for _, p := range seen {
-				byFolder[p.folder] += p.seconds
-			}
-			return byFolder
-		case <-time.After(200 * time.Millisecond):
+			return seen.seconds
+		case <-time.After(500 * time.Millisecond):
 		}
 	}
 }
 
-// look notes the time of every process whose parent is known. A process that lost its parent stays where it was.
-func look(goTest int, seen map[int]process) {
-	stats, _ := filepath.Glob("/proc/[0-9]*/stat") // by number, so that parents mostly come first
-	for _, name := range stats {
-		pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(name)))
-		parent, seconds := readStat(name)
-		p, known := seen[pid]
-		if !known {
-			above, below := seen[parent]
-			if !below && parent != goTest {
-				continue
-			}
-			p.folder = above.folder
-			if parent == goTest {
-				p.folder = testedFolder(pid)
-			}
-			if p.folder == "" {
-				continue // a compiler, or a test that is elsewhere at the moment
-			}
+// look adds up the times of the processes of each folder. The time of a child that has ended is that of its parent; a process that
+// lost its parent stays where it was.
+func (c *cpu) look(goTest int) {
+	now := map[string]float64{}
+	entries, _ := os.ReadDir("/proc")
+	pids := make([]int, 0, len(entries))
+	for _, e := range entries {
+		if pid, err := strconv.Atoi(e.Name()); err == nil {
+			pids = append(pids, pid)
 		}
-		p.seconds = max(p.seconds, seconds)
-		seen[pid] = p
+	}
+	slices.Sort(pids) // parents mostly come first, before they have the time of a child that ends meanwhile
+	for _, pid := range pids {
+		parent, seconds := readStat(pid)
+		folder := c.folders[pid]
+		if folder == "" {
+			folder = c.folders[parent]
+		}
+		if folder == "" && parent == goTest {
+			folder = testedFolder(pid)
+		}
+		if folder != "" { // else a compiler, or a test that is elsewhere at the moment
+			c.folders[pid] = folder
+			now[folder] += seconds
+		}
+	}
+	for folder, seconds := range now {
+		c.seconds[folder] = max(c.seconds[folder], seconds)
 	}
 }
 
@@ -71,16 +75,16 @@ func testedFolder(pid int) string {
 	return rel
 }
 
-// readStat gives the parent of a process, and the time that it took itself.
-func readStat(name string) (parent int, seconds float64) {
-	text, _ := os.ReadFile(name)
+// readStat gives the parent of a process, and the time that it and its children took that have ended.
+func readStat(pid int) (parent int, seconds float64) {
+	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	_, after, _ := strings.Cut(string(text), ") ") // the name of the program may have spaces
 	fields := strings.Fields(after)
-	if len(fields) < 13 {
+	if len(fields) < 15 {
 		return 0, 0
 	}
 	parent, _ = strconv.Atoi(fields[1])
-	for _, field := range fields[11:13] {
+	for _, field := range fields[11:15] {
 		ticks, _ := strconv.ParseFloat(field, 64)
 		seconds += ticks / 100
 	}
