@@ -11,6 +11,7 @@ import (
 
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/guard"
+	"github.com/drover-agents/drover/internal/safetext"
 	"github.com/drover-agents/drover/session"
 )
 
@@ -74,7 +75,7 @@ type Summary struct {
 
 // String is one line: the prompt, how its evaluation ended, and what it consumed. It has neither the text nor the answer.
 func (s Summary) String() string {
-	text := fmt.Sprintf("%s: %s in %s, %d model calls, %s", cmp.Or(s.PromptName, "evaluation"), cmp.Or(s.Status, "not begun"), s.Duration.Round(time.Millisecond), s.Turns, s.Usage)
+	text := fmt.Sprintf("%s: %s in %s, %s, %s", cmp.Or(s.PromptName, "evaluation"), cmp.Or(s.Status, "not begun"), s.Duration.Round(time.Millisecond), safetext.Plural(s.Turns, "model call"), s.Usage)
 	if !s.Completion.Done || s.Completion.Skipped {
 		text += "; " + strings.Join(strings.Fields(s.Completion.String()), " ")
 	}
@@ -111,9 +112,9 @@ func (s Stats) String() string {
 	for _, c := range []struct {
 		n    int
 		unit string
-	}{{s.Prompts, "prompts"}, {s.ToolCalls, "tool calls"}, {s.Subagents, "subagents"}, {s.Compactions, "compactions"}, {s.HookErrors, "failed hooks"}} {
+	}{{s.Prompts, "prompt"}, {s.ToolCalls, "tool call"}, {s.Subagents, "subagent"}, {s.Compactions, "compaction"}, {s.HookErrors, "failed hook"}} {
 		if c.n > 0 {
-			counts = append(counts, fmt.Sprintf("%d %s", c.n, c.unit))
+			counts = append(counts, safetext.Plural(c.n, c.unit))
 		}
 	}
 	return cmp.Or(strings.Join(counts, ", "), "nothing happened")
@@ -136,6 +137,9 @@ type SubagentStarted struct {
 // EventKind implements [event.Payload].
 func (SubagentStarted) EventKind() event.Kind { return "subagent:started" }
 
+// String is the type of the subagent, or its id.
+func (s SubagentStarted) String() string { return cmp.Or(s.Type, s.ID) }
+
 // SubagentStopped reports that a subagent wants to stop. It may still continue, and stop again.
 type SubagentStopped struct {
 	ID   string `json:"agentId"`
@@ -147,6 +151,14 @@ type SubagentStopped struct {
 // EventKind implements [event.Payload].
 func (SubagentStopped) EventKind() event.Kind { return "subagent:stopped" }
 
+// String is the type of the subagent, or its id, and its last message, which may be cut.
+func (s SubagentStopped) String() string {
+	if s.Text == "" {
+		return cmp.Or(s.Type, s.ID)
+	}
+	return cmp.Or(s.Type, s.ID) + ": " + event.Text{Content: s.Text}.String()
+}
+
 // Compacting reports that the agent is about to shorten its memory of the conversation.
 type Compacting struct {
 	// Trigger is "auto" or "manual".
@@ -156,6 +168,9 @@ type Compacting struct {
 
 // EventKind implements [event.Payload].
 func (Compacting) EventKind() event.Kind { return "context:compacting" }
+
+// String is why: "auto" or "manual".
+func (c Compacting) String() string { return c.Trigger }
 
 // CompletionFailed reports that a completion check has found that the task is not done.
 type CompletionFailed struct {
@@ -169,3 +184,15 @@ type CompletionFailed struct {
 
 // EventKind implements [event.Payload].
 func (CompletionFailed) EventKind() event.Kind { return "completion:failed" }
+
+// String is the round and the feedback: "round 1, sent back: Create a.txt".
+func (c CompletionFailed) String() string {
+	text := fmt.Sprintf("round %d", c.Round)
+	if c.SentBack {
+		text += ", sent back"
+	}
+	if missing := guard.Incomplete(c.Feedback).Missing(); missing != "" {
+		text += ": " + missing
+	}
+	return text
+}

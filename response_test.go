@@ -35,8 +35,9 @@ func TestString_OfAResponse(t *testing.T) {
 		"before a run":      {drover.Summary{Completion: guard.Complete()}, "evaluation: not begun in 0s, 0 model calls, 0 tool calls"},
 		"an answer in text": {&drover.Response[string]{Output: "All is well.\n", Summary: summary}, "All is well.\n" + line},
 		"a typed answer":    {drover.Response[struct{ Lines int }]{Output: struct{ Lines int }{7}, Summary: summary}, "{Lines:7}\n" + line},
-		"counts":            {drover.Stats{Prompts: 1, ToolCalls: 8}, "1 prompts, 8 tool calls"},
-		"all counts":        {drover.Stats{Prompts: 2, ToolCalls: 8, Subagents: 1, Compactions: 3, HookErrors: 4}, "2 prompts, 8 tool calls, 1 subagents, 3 compactions, 4 failed hooks"},
+		"counts":            {drover.Stats{Prompts: 1, ToolCalls: 8}, "1 prompt, 8 tool calls"},
+		"all counts":        {drover.Stats{Prompts: 2, ToolCalls: 8, Subagents: 1, Compactions: 3, HookErrors: 4}, "2 prompts, 8 tool calls, 1 subagent, 3 compactions, 4 failed hooks"},
+		"one model call":    {drover.Summary{Status: event.DoneSuccess, Turns: 1, Completion: guard.Complete()}, "evaluation: success in 0s, 1 model call, 0 tool calls"},
 		"no counts":         {drover.Stats{}, "nothing happened"},
 	} {
 		if got := fmt.Sprint(x.value); got != x.want {

@@ -158,6 +158,9 @@ func (f *format) adviceFor(v schema.Violation) string {
 	if here.Description == "" { // an element of a list
 		here = f.hintAt(parent(v.Pointer))
 	}
+	if names := slices.Sorted(maps.Keys(here.Properties)); v.Keyword == "type" && len(names) > 0 {
+		return "write an object with keys among " + strings.Join(names, ", ") + ": " + here.Description
+	}
 	return "fix it: " + here.Description
 }
 

@@ -31,6 +31,20 @@ func (e Event) String() string {
 	return b.String()
 }
 
+// String is the model, the working directory, and how many tools there are.
+func (i Init) String() string {
+	return fmt.Sprintf("%s in %s, %s", i.Model, i.Dir, plural(int64(len(i.Tools)), "tool"))
+}
+
+// String is the text, which may be cut.
+func (t Text) String() string { return shown(t.Content) }
+
+// String is the part.
+func (t TextDelta) String() string { return t.Delta }
+
+// String is the summary, which may be cut.
+func (t Thinking) String() string { return shown(t.Summary) }
+
 // String is the tool and its input, which may be cut.
 func (c ToolCall) String() string { return c.Name + " " + shown(objectOr(c.Input)) }
 
@@ -42,6 +56,38 @@ func (r ToolResult) String() string {
 	}
 	if r.Failure != nil {
 		text += ": " + shown(r.Failure.Message)
+	}
+	return text
+}
+
+// String is the message, and the code where there is one: "the command ran too long (TIMEOUT)".
+func (f ToolFailure) String() string {
+	if f.Code == "" {
+		return shown(f.Message)
+	}
+	return shown(f.Message) + " (" + f.Code + ")"
+}
+
+// String is how much is done, and the message: "3 of 10: files".
+func (p ToolProgress) String() string {
+	text := fmt.Sprint(p.Progress)
+	if p.Total > 0 {
+		text += fmt.Sprintf(" of %v", p.Total)
+	}
+	if p.Message != "" {
+		text += ": " + shown(p.Message)
+	}
+	return text
+}
+
+// String is the level and the message.
+func (l ToolLog) String() string { return l.Level + ": " + shown(l.Message) }
+
+// String is the tool, the step, and its reason: "deploy denied: it is late".
+func (s ToolStep) String() string {
+	text := s.Name + " " + s.Step
+	if s.Detail != "" {
+		text += ": " + shown(s.Detail)
 	}
 	return text
 }
@@ -66,6 +112,18 @@ func (d Decision) String() string {
 	}
 	if d.Reason != "" {
 		text += ": " + shown(d.Reason)
+	}
+	return text
+}
+
+// String is the policy, its verdict, and the reason: "risk: deny: it changes files". A policy without a verdict abstained.
+func (v PolicyVerdict) String() string {
+	text := v.Policy + ": abstained"
+	if v.Verdict != nil {
+		text = v.Policy + ": " + v.Verdict.String()
+	}
+	if v.Reason != "" {
+		text += ": " + shown(v.Reason)
 	}
 	return text
 }
@@ -115,6 +173,32 @@ func (c TokenCount) String() string {
 	return text + ")"
 }
 
+// String is the total, and the parts that are known: "5,204 (4,000 read from a cache)".
+func (t InputTokens) String() string {
+	return parts(t.Total, []*int64{t.Uncached, t.CacheRead, t.CacheWrite}, "not cached", "read from a cache", "written to a cache")
+}
+
+// String is the total, and the parts that are known: "96 (90 visible, 6 reasoning)".
+func (t OutputTokens) String() string {
+	return parts(t.Total, []*int64{t.Visible, t.Reasoning}, "visible", "reasoning")
+}
+
+func parts(total int64, of []*int64, names ...string) string {
+	var known []string
+	for i, n := range of {
+		if n != nil {
+			known = append(known, grouped(*n)+" "+names[i])
+		}
+	}
+	if known == nil {
+		return grouped(total)
+	}
+	return grouped(total) + " (" + strings.Join(known, ", ") + ")"
+}
+
+// String is how many of what: "3 web_search_request".
+func (u PricedUnit) String() string { return grouped(u.Quantity) + " " + u.Name }
+
 // String is the share of the model.
 func (r TokenRecord) String() string {
 	text := r.Model
@@ -130,7 +214,7 @@ func (r TokenRecord) String() string {
 		text += ", " + r.Cost.String()
 	}
 	for _, u := range r.PricedUnits {
-		text += ", " + grouped(u.Quantity) + " " + u.Name
+		text += ", " + u.String()
 	}
 	return strings.TrimPrefix(text, ": ")
 }

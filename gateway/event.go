@@ -4,11 +4,13 @@ package gateway
 
 import (
 	"errors"
+	"fmt"
 	"net/http"
 	"time"
 
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/guard"
+	"github.com/drover-agents/drover/internal/safetext"
 )
 
 // The kinds of events that a gateway emits. A reader of their JSON gets an [event.Extension].
@@ -60,6 +62,15 @@ type ModelCall struct {
 // EventKind implements [event.Payload].
 func (ModelCall) EventKind() event.Kind { return KindModelCall }
 
+// String is the model, what the call consumed, how long it took, and why it failed: "opus: 1,204 in, 96 out, $0.0060, 2.1 s".
+func (c ModelCall) String() string {
+	text := fmt.Sprintf("%s: %s, %s, %s", c.Model, c.Tokens, safetext.Dollars(c.CostUSD), safetext.Span(time.Duration(c.DurationMS*float64(time.Millisecond))))
+	if c.Error != "" {
+		text += ": " + c.Error
+	}
+	return text
+}
+
 // A Refused is emitted for a request that is not allowed. No part of the request was sent. A run emits the
 // first thousand of them. A refused connection has no Status.
 type Refused struct {
@@ -72,6 +83,9 @@ type Refused struct {
 
 // EventKind implements [event.Payload].
 func (Refused) EventKind() event.Kind { return KindRefused }
+
+// String is the request and the reason: "POST /v1/files: it is not allowed".
+func (r Refused) String() string { return r.Method + " " + r.Path + ": " + r.Reason }
 
 // A Limit is emitted once, when the run is ended by a limit or by [Run.Stop].
 type Limit struct {
@@ -86,6 +100,9 @@ type Limit struct {
 // EventKind implements [event.Payload].
 func (Limit) EventKind() event.Kind { return KindLimit }
 
+// String is the reason.
+func (l Limit) String() string { return l.Reason }
+
 // A BackOff is emitted when a call waits because the upstream is overloaded.
 type BackOff struct {
 	Upstream string  `json:"upstream"`
@@ -96,6 +113,11 @@ type BackOff struct {
 
 // EventKind implements [event.Payload].
 func (BackOff) EventKind() event.Kind { return KindBackOff }
+
+// String is the upstream, its status, and the wait: "api.anthropic.com answered 529, attempt 2, waiting 1.5 s".
+func (b BackOff) String() string {
+	return fmt.Sprintf("%s answered %d, attempt %d, waiting %s", b.Upstream, b.Status, b.Attempt, safetext.Span(time.Duration(b.WaitMS*float64(time.Millisecond))))
+}
 
 func (r *Run) emitLimit(reason error) {
 	l := Limit{Reason: firstLine(reason)}

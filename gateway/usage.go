@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/drover-agents/drover/guard"
+	"github.com/drover-agents/drover/internal/safetext"
 )
 
 // MainAgent is the name in [Usage.ByAgent] of calls that name no agent: those of the main loop.
@@ -25,6 +26,11 @@ type Tokens struct {
 	Thinking int64 `json:"thinking,omitzero"`
 	// WebSearches are searches that the API made for the model. They are not tokens, but have a price.
 	WebSearches int64 `json:"webSearches,omitzero"`
+}
+
+// String is both directions: "1,204 in, 96 out".
+func (t Tokens) String() string {
+	return safetext.Thousands(t.AllInput()) + " in, " + safetext.Thousands(t.Output) + " out"
 }
 
 // AllInput is what the model read, cached or not.

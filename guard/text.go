@@ -5,17 +5,19 @@ package guard
 import (
 	"fmt"
 	"strings"
+
+	"github.com/drover-agents/drover/internal/safetext"
 )
 
-// String lists the limits: "10000 tokens, $0.50, until 2026-11-18T20:00:00Z".
+// String lists the limits: "10,000 tokens, $0.50, until 2026-11-18T20:00:00Z".
 func (b Budget) String() string {
 	var limits []string
 	for _, l := range []struct {
 		n    int64
 		unit string
-	}{{b.MaxTotalTokens, "tokens"}, {b.MaxInputTokens, "input tokens"}, {b.MaxOutputTokens, "output tokens"}, {b.MaxRequests, "requests"}} {
+	}{{b.MaxTotalTokens, "token"}, {b.MaxInputTokens, "input token"}, {b.MaxOutputTokens, "output token"}, {b.MaxRequests, "request"}} {
 		if l.n != 0 {
-			limits = append(limits, fmt.Sprintf("%d %s", l.n, l.unit))
+			limits = append(limits, safetext.Plural(int(l.n), l.unit))
 		}
 	}
 	if b.MaxCostUSD != 0 {
@@ -30,11 +32,11 @@ func (b Budget) String() string {
 	return strings.Join(limits, ", ")
 }
 
-// String is what was consumed: "1204 tokens (1100 in, 104 out), $0.0060, 2 requests".
+// String is what was consumed: "1,204 tokens (1,100 in, 104 out), $0.0060, 2 requests".
 func (u Usage) String() string {
-	text := fmt.Sprintf("%d tokens (%d in, %d out), $%.4f", u.TotalTokens(), u.InputTokens, u.OutputTokens, u.CostUSD)
+	text := fmt.Sprintf("%s (%s in, %s out), $%.4f", safetext.Plural(int(u.TotalTokens()), "token"), safetext.Thousands(u.InputTokens), safetext.Thousands(u.OutputTokens), u.CostUSD)
 	if u.Requests > 0 {
-		text += fmt.Sprintf(", %d requests", u.Requests)
+		text += ", " + safetext.Plural(int(u.Requests), "request")
 	}
 	return text
 }

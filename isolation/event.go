@@ -2,7 +2,11 @@
 
 package isolation
 
-import "github.com/drover-agents/drover/event"
+import (
+	"strings"
+
+	"github.com/drover-agents/drover/event"
+)
 
 // The kinds of events that a cell emits. A reader of their JSON gets an [event.Extension].
 const (
@@ -25,6 +29,14 @@ type Protection struct {
 // EventKind implements [event.Payload].
 func (Protection) EventKind() event.Kind { return KindProtection }
 
+// String is the level, and what is missing of it.
+func (p Protection) String() string {
+	if len(p.Missing) == 0 {
+		return p.Level.String()
+	}
+	return p.Level.String() + ", without: " + strings.Join(p.Missing, "; ")
+}
+
 // A Breach is emitted when a run is ended because it exceeded one of its [Limits].
 type Breach struct {
 	// What is the limit: "bytes", "files", "free space", "memory", "memory of the machine" or "CPU time".
@@ -39,3 +51,6 @@ type Breach struct {
 
 // EventKind implements [event.Payload].
 func (Breach) EventKind() event.Kind { return KindBreach }
+
+// String is the message.
+func (b Breach) String() string { return b.Message }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/drover-agents/drover/event"
+	"github.com/drover-agents/drover/internal/safetext"
 	"github.com/drover-agents/drover/session"
 )
 
@@ -25,6 +26,9 @@ type Record struct {
 
 // EventKind implements [event.Payload].
 func (Record) EventKind() event.Kind { return KindOpened }
+
+// String is the folder, and how many mounts are in it.
+func (r Record) String() string { return r.TempDir + ", " + safetext.Plural(len(r.Previews), "mount") }
 
 func (w *Workspace) record(ctx context.Context, s *session.Session) error {
 	if s == nil {

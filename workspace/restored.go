@@ -8,6 +8,7 @@ import (
 
 	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/event"
+	"github.com/drover-agents/drover/internal/safetext"
 )
 
 // KindRestored is the kind of [Restored] events. From JSON they are decoded as an [event.Extension].
@@ -24,6 +25,18 @@ type Restored struct {
 
 // EventKind implements [event.Payload].
 func (Restored) EventKind() event.Kind { return KindRestored }
+
+// String is the tool, how many paths were rolled back, and how many could not be: "Bash: 2 paths rolled back, 1 conflict".
+func (r Restored) String() string {
+	text := r.Tool + ": " + safetext.Plural(len(r.RolledBack.Restored), "path") + " rolled back"
+	if n := len(r.Conflicts); n > 0 {
+		text += ", " + safetext.Plural(n, "conflict")
+	}
+	if r.Error != "" {
+		text += ": " + r.Error
+	}
+	return text
+}
 
 // Undo is [Tx.Rollback] for a call that has failed. It emits the rollback, and returns a text for the model, or "".
 // With [Options.KeepFailedShell] the files of a command stay.

@@ -4,9 +4,12 @@ package claudecode
 
 import (
 	"cmp"
+	"fmt"
+	"strings"
 
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/event"
+	"github.com/drover-agents/drover/internal/safetext"
 )
 
 // The kinds of events that only Claude Code has. Decoded from JSON, they are an [event.Extension].
@@ -57,6 +60,20 @@ type Task struct {
 // EventKind implements [event.Payload].
 func (Task) EventKind() event.Kind { return KindTask }
 
+// String is the state and what is known of the task: "ended (failed): find the tests: the disk is full".
+func (t Task) String() string {
+	text := string(t.State)
+	if t.Status != "" {
+		text += " (" + t.Status + ")"
+	}
+	for _, more := range []string{cmp.Or(t.Description, t.ID), cmp.Or(t.Error, t.Summary)} {
+		if more != "" {
+			text += ": " + event.Text{Content: more}.String()
+		}
+	}
+	return text
+}
+
 // A Compaction reports that the conversation became too long and was replaced by its summary.
 type Compaction struct {
 	// Trigger is "auto" or "manual".
@@ -69,6 +86,15 @@ type Compaction struct {
 
 // EventKind implements [event.Payload].
 func (Compaction) EventKind() event.Kind { return KindCompaction }
+
+// String is how long the conversation was and is: "180,000 tokens became 20,000".
+func (c Compaction) String() string {
+	text := safetext.Plural(c.TokensBefore, "token") + " became "
+	if c.TokensAfter == nil {
+		return text + "fewer"
+	}
+	return text + safetext.Thousands(int64(*c.TokensAfter))
+}
 
 // A RateLimit reports that the account is near one of its limits, or has reached it.
 type RateLimit struct {
@@ -84,6 +110,15 @@ type RateLimit struct {
 
 // EventKind implements [event.Payload].
 func (RateLimit) EventKind() event.Kind { return KindRateLimit }
+
+// String is the limit, its status, and the share that is used: "five_hour allowed_warning, 91 % used".
+func (r RateLimit) String() string {
+	text := strings.TrimSpace(r.Type + " " + r.Status)
+	if r.Utilization != nil {
+		text += fmt.Sprintf(", %.0f %% used", *r.Utilization*100)
+	}
+	return text
+}
 
 func (n *normaliser) task(session string, t Task) {
 	n.emit(n.taskPosition(session, t.ToolUseID), t)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/event"
+	"github.com/drover-agents/drover/internal/safetext"
 )
 
 // KindTokens is the kind of [Tokens].
@@ -23,6 +24,11 @@ type Tokens struct {
 
 // EventKind implements [event.Payload].
 func (Tokens) EventKind() event.Kind { return KindTokens }
+
+// String is both directions: "1,204 in, 96 out".
+func (t Tokens) String() string {
+	return safetext.Thousands(t.Input) + " in, " + safetext.Thousands(t.Output) + " out"
+}
 
 // streamTokens is the part of a stream event that counts. Counts are of the whole model call so far.
 type streamTokens struct {

@@ -42,6 +42,25 @@ func TestCheck_NamesEveryProblem(t *testing.T) {
 	}
 }
 
+// A key may have the name of a package, which errors for people leave out elsewhere. A list where an object is needed is a newcomer's
+// guess: the advice has the keys.
+func TestCheck_KeysAreNamedWithWhatFits(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for text, want := range map[string]string{
+		"prompt: Review.\n":     "agent.yaml:3:1: prompt: there is no such key\n  next: choose among args, ",
+		"isolation: cell\n":     "agent.yaml:3:1: isolation: must be an object, got a string\n  next: write an object with keys among ",
+		"tools: [Read, Grep]\n": "agent.yaml:3:1: tools: must be an object, got an array\n  next: write an object with keys among allow, deny, unknown: ",
+	} {
+		writeFile(t, "agent.yaml", []byte("version: 1\n"+aTask+text))
+		for _, args := range [][]string{{"check", "agent.yaml"}, {"run", "-f", "agent.yaml"}} {
+			code, out, errs := command(t, args...)
+			if got := strings.TrimPrefix(errs, "drover: -f: "); code != exitUsage || out != "" || !strings.HasPrefix(got, want) {
+				t.Errorf("%v: exit code %d, it printed %q and\n%s\nwant\n%s", args, code, out, errs, want)
+			}
+		}
+	}
+}
+
 // A file of others names keys, and may have been given its name by them: a problem stays one line.
 func TestCheck_ProblemIsOneLine(t *testing.T) {
 	t.Chdir(t.TempDir())

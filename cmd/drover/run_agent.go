@@ -21,6 +21,7 @@ import (
 	"github.com/drover-agents/drover/agent/claudecode/catalogue"
 	"github.com/drover-agents/drover/agent/claudecode/claudecell"
 	"github.com/drover-agents/drover/claude"
+	"github.com/drover-agents/drover/cmd/drover/internal/runs"
 	"github.com/drover-agents/drover/cmd/drover/internal/wording"
 	"github.com/drover-agents/drover/gate"
 	"github.com/drover-agents/drover/guard"
@@ -81,7 +82,7 @@ func runAgent(ctx context.Context, o runOptions, s streams) (err error) {
 	}
 	var leftover error
 	defer func() { err = withCleanup(err, errors.Join(leftover, j.summary().Cleanup, j.closing)) }()
-	defer func() { err = files.leave(ctx, err, s.out) }() // when nothing of the run is left
+	defer func() { err = files.leave(ctx, err, j.keptRun(), s.out) }() // when nothing of the run is left
 	in := o.isolate(&j.started)
 	model, err := o.openModel(ctx, in, j.dir)
 	if err != nil {
@@ -336,6 +337,15 @@ func (j *job) summary() root.Summary {
 		return root.Summary{}
 	}
 	return resp.Summary
+}
+
+// keptRun names the run in the store of kept runs. Empty means that it is not there as a whole.
+func (j *job) keptRun() string {
+	summary := j.summary()
+	if j.kept == nil || summary.NotRecorded != nil {
+		return ""
+	}
+	return runs.ShortID(summary.RunID)
 }
 
 var errTimeIsUp = errors.New("the time is up")

@@ -15,10 +15,12 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/agent/claudecode/catalogue"
 	"github.com/drover-agents/drover/gate"
+	"github.com/drover-agents/drover/internal/ident"
 	"github.com/drover-agents/drover/tool"
 )
 
@@ -281,7 +283,25 @@ func flagError(cmd *cobra.Command, err error) error {
 			text, next = words.found.ReplaceAllString(text, words.with), words.next
 		}
 	}
+	if unknown, ok := errors.AsType[*pflag.NotExistError](err); ok && next == "" {
+		next = nearestFlags(cmd, unknown.GetSpecifiedName())
+	}
 	return advice.Wrap(usageError("%s", text), "%s", cmp.Or(next, cmd.CommandPath()+" --help shows the flags"))
+}
+
+// nearestFlags advises the flags of a command that a misspelled one may mean. Empty means that none is near.
+func nearestFlags(cmd *cobra.Command, name string) string {
+	var known []string
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		if !f.Hidden {
+			known = append(known, f.Name)
+		}
+	})
+	near := ident.Nearest(name, known)
+	if len(near) == 0 {
+		return ""
+	}
+	return "write --" + strings.Join(near, " or --") + "; " + cmd.CommandPath() + " --help shows the flags"
 }
 
 // refuseUnknown makes an unknown argument of help and completion an error, not a success that prints the help.

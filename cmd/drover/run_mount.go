@@ -171,15 +171,16 @@ func realPath(path string) string {
 	return path
 }
 
-// leave applies the flags to the changes of a run. ended is the result of the run.
-func (p *runWorkspace) leave(ctx context.Context, ended error, out io.Writer) error {
+// leave applies the flags to the changes of a run. ended is the result of the run, and kept names the run in the store of kept runs,
+// or is empty.
+func (p *runWorkspace) leave(ctx context.Context, ended error, kept string, out io.Writer) error {
 	if p == nil {
 		return ended
 	}
 	ctx = context.WithoutCancel(ctx) // a run that was stopped has changed files too
 	p.reportRestored()
 	complete := cameToItsEnd(ended) || p.flags.incomplete && isIncomplete(ended)
-	problem := errors.Join(p.settle(ctx, complete, out), p.close())
+	problem := errors.Join(p.settle(ctx, complete, kept, out), p.close())
 	switch {
 	case problem == nil:
 		return ended
@@ -189,18 +190,47 @@ func (p *runWorkspace) leave(ctx context.Context, ended error, out io.Writer) er
 	return errors.Join(ended, problem)
 }
 
-func (p *runWorkspace) settle(ctx context.Context, complete bool, out io.Writer) error {
+func (p *runWorkspace) settle(ctx context.Context, complete bool, kept string, out io.Writer) error {
+	if !complete && (p.flags.diff || p.flags.writeBack) {
+		return p.reportUnfinished(ctx, kept)
+	}
 	if p.flags.diff {
 		if _, err := p.Patch(ctx, out, nil); err != nil {
 			return p.kept(fmt.Errorf("--diff: %w", err))
 		}
 	}
 	if p.flags.writeBack {
-		return p.writeBack(ctx, complete)
+		return p.writeBack(ctx)
 	}
 	if !p.flags.diff {
 		return p.reportDiscarded(ctx)
 	}
+	return nil
+}
+
+// reportUnfinished reports that the changes of a run without an end are neither printed nor written back, and where they are. A part
+// of a patch would be a success to git apply.
+func (p *runWorkspace) reportUnfinished(ctx context.Context, kept string) error {
+	if n, err := p.changed(ctx); err == nil && n == 0 {
+		return nil
+	}
+	var missing, next []string
+	if p.flags.diff {
+		missing = append(missing, "no patch was printed")
+		if kept != "" {
+			next = append(next, fmt.Sprintf("drover runs show %s --diff prints what it changed until then", kept))
+		}
+	}
+	if p.flags.writeBack {
+		missing = append(missing, "nothing was written back")
+	}
+	if p.flags.writeBack || kept == "" {
+		if err := p.Keep(); err != nil {
+			return advice.Wrap(err, "copy what the agent has done from %s, before another run removes it", p.Root())
+		}
+		next = append(next, fmt.Sprintf("look at what it has done in %s, and remove that folder, and %[1]s.store if it is there", p.Root()))
+	}
+	report(p.errs, advice.Wrap(fmt.Errorf("the run did not come to its end, so %s", strings.Join(missing, ", and ")), "%s", strings.Join(next, "; or ")))
 	return nil
 }
 
@@ -217,18 +247,7 @@ func isIncomplete(err error) bool {
 }
 
 // writeBack writes the changes to the host. If that fails, the workspace is kept.
-func (p *runWorkspace) writeBack(ctx context.Context, complete bool) error {
-	if !complete {
-		if n, err := p.changed(ctx); err == nil && n == 0 {
-			return nil
-		}
-		if err := p.Keep(); err != nil {
-			return advice.Wrap(err, "copy what the agent has done from %s, before another run removes it", p.Root())
-		}
-		report(p.errs, advice.Wrap(errors.New("the run did not come to its end, so nothing was written back"),
-			"look at what it has done in %s, and remove that folder, and %[1]s.store if it is there", p.Root()))
-		return nil
-	}
+func (p *runWorkspace) writeBack(ctx context.Context) error {
 	dir, err := p.state, error(nil)
 	if dir == "" {
 		dir, err = leftover.StateFolder()

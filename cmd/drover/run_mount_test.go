@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -171,6 +172,77 @@ func TestDiff_GitAppliesNothingElse(t *testing.T) {
 	}
 }
 
+// A part of a patch would be a success to git apply. The error has a command that prints it all the same, or names the copies.
+func TestDiff_UnfinishedRunPrintsNoPatch(t *testing.T) {
+	check := "version: 1\n" + aTask + "policy: {shellExecute: allow}\ncompletion: {files: [shop/report.md], rounds: 1}\n"
+	for name, x := range map[string]struct {
+		flags   []string
+		code    int
+		left    bool // the copies stay
+		printed bool
+	}{
+		"a limit":       {[]string{"--allow", "shellExecute", "--max-turns", "2", "Sell."}, exitLimit, false, false},
+		"an interrupt":  {[]string{"--allow", "shellExecute", "Sell."}, exitInterrupted, false, false},
+		"a check":       {[]string{"-f", "agent.yaml"}, exitLimit, false, false},
+		"nothing kept":  {[]string{"-f", "agent.yaml", "--no-keep"}, exitLimit, true, false},
+		"asked by name": {[]string{"-f", "agent.yaml", "--write-back", "--write-back-incomplete"}, exitLimit, false, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			rest := script.Text("Done.").Always()
+			switch x.code {
+			case exitInterrupted:
+				rest = bash("touch begun; perl -e 'select(undef,undef,undef,20)'")
+			case exitLimit:
+				if !slices.Contains(x.flags, "-f") {
+					rest = bash("true").Always()
+				}
+			}
+			m := newMounted(t, bash(sells), rest)
+			m.leaves = x.left || x.code == exitInterrupted
+			m.cli.WriteFile(t, "agent.yaml", check)
+			r := m.start(append([]string{"run", "--quiet", "--diff", "--mount", m.host + ":shop"}, x.flags...)...)
+			if x.code == exitInterrupted {
+				m.awaitCopy("shop/begun")
+				r.signal(os.Interrupt)
+			}
+			got := r.wait()
+			if got.code != x.code || (got.out != "") != x.printed {
+				t.Fatalf("exit code %d, want %d; it printed %q, want a patch: %v\n%s", got.code, x.code, got.out, x.printed, got.errors)
+			}
+			left := m.leftovers()
+			if (left != nil) != x.left || x.left && !strings.Contains(got.errors, "look at what it has done in "+left[0]) {
+				t.Errorf("left is %v, want it left: %v\n%s", left, x.left, got.errors)
+			}
+			if x.printed {
+				return
+			}
+			if !strings.Contains(got.errors, "the run did not come to its end, so no patch was printed") {
+				t.Errorf("the errors do not name the missing patch:\n%s", got.errors)
+			}
+			show := regexp.MustCompile(`drover (runs show \S+ --diff)`).FindStringSubmatch(got.errors)
+			if (show == nil) != x.left {
+				t.Fatalf("the command that prints the patch is %q:\n%s", show, got.errors)
+			}
+			if show != nil {
+				if patch := m.run(strings.Fields(show[1])...); patch.code != 0 || !strings.Contains(patch.out, "\n+9\n") {
+					t.Errorf("exit code %d, the patch is %q; %s", patch.code, patch.out, patch.errors)
+				}
+			}
+		})
+	}
+}
+
+// awaitCopy waits for a file in the workspace.
+func (m mounted) awaitCopy(name string) {
+	m.t.Helper()
+	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+		if found, _ := filepath.Glob(filepath.Join(m.env["TMPDIR"], workspace.Prefix+"*", name)); found != nil {
+			return
+		}
+	}
+	m.t.Fatalf("there is no %s in the workspace", name)
+}
+
 // The model knows what is there without a message of the user, and works in the workspace.
 func TestMount_SystemPromptNamesTheMounts(t *testing.T) {
 	m := newMounted(t)
@@ -267,11 +339,7 @@ func TestMount_InterruptedRunKeepsTheCopy(t *testing.T) {
 	m := newMounted(t, bash(sells), bash("echo 5 > price.txt; touch begun; perl -e 'select(undef,undef,undef,20)'"))
 	m.leaves = true
 	r := m.start("run", "--allow", "shellExecute", "--mount", m.host, "--write-back", "Sell.")
-	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
-		if found, _ := filepath.Glob(filepath.Join(m.env["TMPDIR"], workspace.Prefix+"*", "shop", "begun")); found != nil {
-			break
-		}
-	}
+	m.awaitCopy("shop/begun")
 	if err := r.cmd.Process.Signal(os.Interrupt); err != nil {
 		t.Fatal(err)
 	}

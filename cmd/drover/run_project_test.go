@@ -118,7 +118,7 @@ func TestProjectFile_LimitIsNamedWhenItIsReached(t *testing.T) {
 
 func TestProjectFile_WrongFileIsAWrongUse(t *testing.T) {
 	for name, x := range map[string]struct{ file, says string }{
-		"what it may not set": {"isolation: {level: host}\n", "drover: .drover.yaml:2:1: a project file may not set isolation, which would change the isolation or the network of a run\n  next: leave it out: the file is not trusted"},
+		"what it may not set": {"isolation: {level: host}\n", "drover: .drover.yaml:2:1: isolation: a project file may not set isolation, which would change the isolation or the network of a run\n  next: leave it out: the file is not trusted"},
 		"a misspelled tool":   {"policy: {deny: [Bsah]}\n", ".drover.yaml:2:17: policy.deny[0]: there is no tool Bsah"},
 		"nothing to be read":  {strings.Repeat("# much\n", 10_000), "there are more than 65536 bytes"},
 	} {

@@ -49,12 +49,8 @@ func newRunsCommand() *cobra.Command {
 		Short: "List, show and compare the runs that were kept",
 		Long:  runsHelp,
 		Args: func(cmd *cobra.Command, words []string) error {
-			var names []string
-			for _, sub := range cmd.Commands() {
-				names = append(names, sub.Name())
-			}
 			if len(words) > 1 {
-				if near := ident.Nearest(words[0], names); len(near) > 0 {
+				if near := ident.Nearest(words[0], subcommands(cmd)); len(near) > 0 {
 					return advice.Wrap(usageError("there is no command drover runs %s; did you mean %s?", words[0], near[0]), "if it is a word to look for, put others first")
 				}
 			}

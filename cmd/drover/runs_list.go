@@ -18,8 +18,10 @@ import (
 
 	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/cmd/drover/internal/runs"
+	"github.com/drover-agents/drover/internal/ident"
 	"github.com/drover-agents/drover/internal/leftover"
 	"github.com/drover-agents/drover/internal/plainjson"
+	"github.com/drover-agents/drover/internal/safetext"
 	"github.com/drover-agents/drover/record"
 	"github.com/drover-agents/drover/record/index"
 	"github.com/drover-agents/drover/terminal"
@@ -155,6 +157,25 @@ func anyRun(index.Row) bool { return true }
 func isOver(r index.Row) bool { return r.State != record.Running }
 
 // listRuns is drover runs.
+// noRuns is the text of an empty list. A word that was looked for may be a misspelled command.
+func noRuns(cmd *cobra.Command, words []string) string {
+	if len(words) == 0 {
+		return "no runs"
+	}
+	text := "no runs with " + safetext.Line(strings.Join(words, " "))
+	for _, near := range ident.Nearest(words[0], subcommands(cmd)) {
+		return text + "; did you mean drover runs " + near + "?"
+	}
+	return text
+}
+
+func subcommands(cmd *cobra.Command) (names []string) {
+	for _, sub := range cmd.Commands() {
+		names = append(names, sub.Name())
+	}
+	return names
+}
+
 func listRuns(cmd *cobra.Command, f *runsFilter, words []string, limit int, asJSON bool) error {
 	filter, err := f.filter(words)
 	if err != nil {
@@ -174,7 +195,7 @@ func listRuns(cmd *cobra.Command, f *runsFilter, words []string, limit int, asJS
 				return runs.ListJSON(w, rows)
 			}
 			if len(rows) == 0 {
-				_, err := fmt.Fprintln(w, "no runs")
+				_, err := fmt.Fprintln(w, noRuns(cmd, words))
 				return err
 			}
 			return runs.List(w, rows, time.Now(), terminal.Width(cmd.OutOrStdout()))

@@ -125,6 +125,11 @@ func TestRuns_MorningOfATeam(t *testing.T) {
 		}
 	}
 	mustCommand(t, 0, "runs", "rm", bad[:8])
+	for word, want := range map[string]string{"shwo": "no runs with shwo; did you mean drover runs show?\n", "zebra": "no runs with zebra\n"} {
+		if out := mustCommand(t, 0, "runs", word); out != want {
+			t.Errorf("runs %s printed %q, want %q", word, out, want)
+		}
+	}
 	if out := mustCommand(t, 0, "runs", "--failed"); out != "no runs\n" {
 		t.Errorf("after rm there are\n%s", out)
 	}

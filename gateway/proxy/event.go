@@ -4,6 +4,7 @@ package proxy
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"sync"
 	"time"
@@ -61,6 +62,18 @@ type Connection struct {
 
 // EventKind implements [event.Payload].
 func (Connection) EventKind() event.Kind { return gateway.KindConnection }
+
+// String is the host, the verdict, and the reason: "example.com:443 denied: it is not permitted".
+func (c Connection) String() string {
+	text := string(c.Verdict)
+	if c.Host != "" {
+		text = fmt.Sprintf("%s:%d %s", c.Host, c.Port, c.Verdict)
+	}
+	if c.Reason != "" {
+		text += ": " + c.Reason
+	}
+	return text
+}
 
 type connectionFields Connection
 

@@ -7,8 +7,9 @@ import (
 	"strings"
 )
 
-// packageNames are what errors of our packages begin with. They help programmers, not people.
-var packageNames = regexp.MustCompile(`(?m)(^|: )(?:drover|claude|claudecode|agent|agentfile|prompt|gate|gateway|guard|isolation|transcript|tool|event|schema|script|terminal|workspace): `)
+// packageNames are what errors of our packages begin with. They help programmers, not people. Behind a position in a file, :3:5,
+// is a key of the file, which may be the name of a package too.
+var packageNames = regexp.MustCompile(`(?m)(:\d+:\d+)?(^|: )(?:drover|claude|claudecode|agent|agentfile|prompt|gate|gateway|guard|isolation|transcript|tool|event|schema|script|terminal|workspace): `)
 
 // insideTheCell is advice of the CLI about an address that exists inside the cell only.
 var insideTheCell = regexp.MustCompile(` This is a server-side issue, [^\n]*check your inference gateway \([^)\n]*\)\.`)
@@ -17,7 +18,15 @@ var insideTheCell = regexp.MustCompile(` This is a server-side issue, [^\n]*chec
 func Text(text string) string {
 	text = insideTheCell.ReplaceAllString(text, "")
 	for { // matches do not overlap, but names may follow each other
-		shorter := packageNames.ReplaceAllString(text, "$1")
+		shorter := packageNames.ReplaceAllStringFunc(text, func(found string) string {
+			switch {
+			case strings.Count(found, ":") > 2:
+				return found
+			case strings.HasPrefix(found, ": "):
+				return ": "
+			}
+			return ""
+		})
 		if shorter == text {
 			return strings.TrimSpace(text)
 		}

@@ -150,6 +150,40 @@ func TestDocs_LinksLeadToFiles(t *testing.T) {
 	}
 }
 
+// README is short, and leads to every page and to the live page, so that a newcomer finds what there is.
+func TestReadme_IsShortAndLeadsToEveryPage(t *testing.T) {
+	text := read(t, "README.md")
+	if n := strings.Count(text, "\n"); n > 200 {
+		t.Errorf("README.md has %d lines, want 200 at most", n)
+	}
+	links := localLinks(text)
+	for _, page := range documents(t) {
+		if path.Dir(page) == "docs" && !slices.Contains(links, page) {
+			t.Errorf("README.md does not lead to %s", page)
+		}
+	}
+	for _, command := range []string{"drover run --watch", "drover serve", "drover demo", "drover doctor"} {
+		if !strings.Contains(text, command) {
+			t.Errorf("README.md does not name %s", command)
+		}
+	}
+}
+
+// The list of packages has each one that other modules can import.
+func TestDocs_PackagesAreListed(t *testing.T) {
+	links := localLinks(read(t, "docs/examples.md"))
+	for dir, files := range packages(t) {
+		top, _, _ := strings.Cut(dir, "/")
+		library := slices.ContainsFunc(files, func(p parsed) bool { return !p.isTest() && p.file.Name.Name != "main" })
+		if !library || dir == "." || strings.Contains(dir, "internal") || slices.Contains([]string{"tools", "examples", "bench", "cmd"}, top) {
+			continue
+		}
+		if !slices.Contains(links, "../"+dir) {
+			t.Errorf("docs/examples.md does not lead to package %s", dir)
+		}
+	}
+}
+
 var (
 	markdownLink = regexp.MustCompile(`\]\(([^)\s]+)\)`)
 	codeBlock    = regexp.MustCompile("(?ms)^```.*?^```")

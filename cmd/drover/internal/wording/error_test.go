@@ -22,6 +22,10 @@ func TestError_RemovesPackageNames(t *testing.T) {
 		"agent: permissions of the run: gate: no":       "permissions of the run: no",
 		"claude: one\nclaude: two":                      "one\ntwo",
 		"the CLI ended\n  standard error: no such file": "the CLI ended\n  standard error: no such file",
+		"a.yaml:3:5: prompt: there is no such key":      "a.yaml:3:5: prompt: there is no such key",
+		"agentfile: a.yaml:3:5: tool: gate: no":         "a.yaml:3:5: tool: gate: no",
+		"a.yaml:3:5: policy.rules: gate: no":            "a.yaml:3:5: policy.rules: no",
+		"request 3: gate: no":                           "request 3: no",
 		"an agent: no, a man":                           "an agent: no, a man",
 		"claude: CLI is too old: option VerbatimPrompts: is not known to the CLI, which would ignore it; use CLI 2.1.325": "CLI is too old: a prompt with standard input: is not known to the CLI, which would ignore it; use CLI 2.1.325",
 	} {
