@@ -315,7 +315,7 @@ func must[T any](v T, err error) T {
 
 func TestSync_RowsOfARun(t *testing.T) {
 	store := openStore(t)
-	mustRun(t, store, richRun(), "Set the price.\nTo "+strings.Repeat("three ", 50))
+	mustRun(t, store, richRun(), "## 1. Task (task)\n\nSet the price.\n### 1.1. Sum\nTo "+strings.Repeat("three ", 50))
 	ix := synced(t, store)
 	for query, want := range map[string]any{
 		"SELECT words FROM runs":                                                         "Set the price. To " + strings.Repeat("three ", 30) + "t…",
