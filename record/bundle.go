@@ -34,7 +34,7 @@ func maxBundled(name string) int64 {
 	case infoFile, endFile:
 		return 16 << 20
 	case diffFile:
-		return 256 << 20
+		return maxDiff
 	}
 	return 1<<32 - 2 // without zip64, a size of 1<<32 - 1 means that it is stored elsewhere
 }

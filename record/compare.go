@@ -98,5 +98,9 @@ func indented(raw json.RawMessage) string {
 func differences(a, b string) string { return workspace.TextDiff(a, b, nil) }
 
 func without(list, others []string) []string {
-	return slices.DeleteFunc(slices.Clone(list), func(name string) bool { return slices.Contains(others, name) })
+	known := map[string]bool{}
+	for _, name := range others {
+		known[name] = true
+	}
+	return slices.DeleteFunc(slices.Clone(list), func(name string) bool { return known[name] })
 }

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
+	"hash/maphash"
 	"maps"
 	"slices"
 	"strings"
@@ -107,11 +108,26 @@ type Collector struct {
 	d      Details
 	models map[string]*ModelUse
 	last   map[event.CallID]int // the last call of each id: an id may be used again
+	// Calls that the session may report under another id, by what they ask for.
+	unreported map[callKey][]int
+}
+
+type callKey struct {
+	name  string
+	input uint64 // its hash
+}
+
+var inputSeed = maphash.MakeSeed()
+
+func keyOf(name string, input json.RawMessage) callKey {
+	return callKey{name, maphash.Bytes(inputSeed, input)}
 }
 
 // Collector returns a collector without entries.
 func (r *Run) Collector() *Collector {
-	return &Collector{run: r, d: Details{Writes: map[string]int{}}, models: map[string]*ModelUse{}, last: map[event.CallID]int{}}
+	return &Collector{
+		run: r, d: Details{Writes: map[string]int{}}, models: map[string]*ModelUse{}, last: map[event.CallID]int{}, unreported: map[callKey][]int{},
+	}
 }
 
 // Add adds the next entry.
@@ -136,6 +152,8 @@ func (c *Collector) Add(entry session.Entry) {
 			call = c.add(p.ID)
 		}
 		call.Pos, call.Name, call.Agent, call.Input, call.Began = entry.Pos, p.Name, p.AgentID, p.Input, e.Time
+		key := keyOf(p.Name, p.Input)
+		c.unreported[key] = append(c.unreported[key], c.last[p.ID])
 	case event.Decision:
 		c.decision(entry.Pos, e.Time, p)
 	case event.ToolResult:
@@ -194,9 +212,14 @@ func (c *Collector) decision(pos int64, at time.Time, d event.Decision) {
 // invoked notes the session's report of a call that has ended. What the agent has reported stays.
 func (c *Collector) invoked(pos int64, at time.Time, t session.ToolInvoked) {
 	if _, known := c.last[t.CallID]; !known { // the session has another id for a call whose id was used before
-		same := func(call Call) bool { return !call.invoked && call.Name == t.Name && bytes.Equal(call.Input, t.Params) }
-		if i := slices.IndexFunc(c.d.Calls, same); i >= 0 {
-			c.d.Calls[i].ID, c.last[t.CallID] = t.CallID, i
+		key := keyOf(t.Name, t.Params)
+		for len(c.unreported[key]) > 0 {
+			i := c.unreported[key][0]
+			c.unreported[key] = c.unreported[key][1:]
+			if call := &c.d.Calls[i]; !call.invoked && call.Name == t.Name && bytes.Equal(call.Input, t.Params) {
+				call.ID, c.last[t.CallID] = t.CallID, i
+				break
+			}
 		}
 	}
 	call := c.call(t.CallID)

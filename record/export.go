@@ -104,7 +104,7 @@ func put(z *zip.Writer, fact manifestFact, method uint16, sum uint32, made time.
 // pack appends a file of the run to the spool, compressed. Of a log that may grow it takes the whole lines.
 func (r *Run) pack(spool io.Writer, name string, ended bool) (fact manifestFact, sum uint32, err error) {
 	fact.Name = name
-	f, size, err := r.openPlain(name)
+	f, size, err := r.openSized(name)
 	if err != nil {
 		return fact, 0, err
 	}
@@ -143,17 +143,16 @@ func (r *Run) tooLarge(name string) error {
 	return advice.Wrap(fmt.Errorf("%s has more than the %d bytes that a bundle takes", name, maxBundled(name)), "copy %s itself", r.Path)
 }
 
-// openPlain opens a file of the run, which must be a regular one.
-func (r *Run) openPlain(name string) (f fs.File, size int64, err error) {
-	info, err := fs.Lstat(r.files, name)
-	if err == nil && !info.Mode().IsRegular() {
-		err = &fs.PathError{Op: "open", Path: name, Err: errors.New("it is not a regular file")}
-	}
-	if err != nil {
+// openSized opens a file of the run, and returns its size.
+func (r *Run) openSized(name string) (f fs.File, size int64, err error) {
+	if f, err = r.files.Open(name); err != nil {
 		return nil, 0, err
 	}
-	f, err = r.files.Open(name)
-	return f, info.Size(), err
+	info, err := f.Stat()
+	if err != nil {
+		return nil, 0, errors.Join(err, f.Close())
+	}
+	return f, info.Size(), nil
 }
 
 // wholeLines returns the length of the whole lines in the first bytes of a file.

@@ -5,6 +5,7 @@ package record
 import (
 	"io"
 	"io/fs"
+	"testing"
 )
 
 // OpenBundleAt opens a bundle that is not a file.
@@ -14,3 +15,10 @@ func OpenBundleAt(src io.ReaderAt, size int64) (*Run, error) {
 
 // ReadFile reads a file of a run.
 func ReadFile(r *Run, name string) ([]byte, error) { return fs.ReadFile(r.files, name) }
+
+// LowerLimits has tests meet the limits of a line of a recording and of a patch without files of that size.
+func LowerLimits(t *testing.T, limit int) {
+	exchange, diff := maxExchange, maxDiff
+	maxExchange, maxDiff = limit, int64(limit)
+	t.Cleanup(func() { maxExchange, maxDiff = exchange, diff })
+}

@@ -23,11 +23,7 @@ func OpenFile(path string) (*Run, error) {
 	}
 	if info.IsDir() {
 		if _, err := os.Stat(filepath.Join(path, infoFile)); err == nil {
-			locked, err := isLocked(path)
-			if err != nil {
-				return nil, fmt.Errorf("record: %w", err)
-			}
-			return openRun(os.DirFS(path), path, locked)
+			return openFolder(path)
 		}
 		return OpenLog(path)
 	}

@@ -77,5 +77,8 @@ func (f oldFiles) Open(name string) (fs.File, error) {
 	if path == "" {
 		return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
 	}
+	if f.transcript != "" { // files of a folder that a user has named, and not these
+		return plainfile.OpenReal(path, os.O_RDONLY, 0)
+	}
 	return plainfile.Open(path)
 }

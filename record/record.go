@@ -26,6 +26,7 @@ import (
 	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/internal/lines"
+	"github.com/drover-agents/drover/internal/plainfile"
 	"github.com/drover-agents/drover/session"
 )
 
@@ -120,6 +121,9 @@ type Run struct {
 
 // maxInfo bounds the two small files of a run.
 const maxInfo = 64 << 20
+
+// maxDiff bounds the patch of a run. Tests lower it.
+var maxDiff int64 = 256 << 20
 
 // maxTranscript bounds a line of the transcript: the longest line of an agent, and what is written about it.
 const maxTranscript = lines.DefaultLimit + 1<<20
@@ -247,7 +251,7 @@ func (r *Run) Diff() ([]byte, error) {
 		return nil, fmt.Errorf("record: %s: %w", r.Path, err)
 	}
 	defer func() { _ = f.Close() }()
-	text, err := io.ReadAll(f)
+	text, err := plainfile.ReadAll(f, maxDiff)
 	if err != nil {
 		return text[:bytes.LastIndexByte(text, '\n')+1], fmt.Errorf("record: %s: %w", r.Path, err)
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/drover-agents/drover"
 	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/internal/filelock"
+	"github.com/drover-agents/drover/internal/lines"
 	"github.com/drover-agents/drover/internal/plainfile"
 	"github.com/drover-agents/drover/internal/plainjson"
 	"github.com/drover-agents/drover/internal/safelog"
@@ -111,7 +112,9 @@ func (r *Recorder) open(id string, began time.Time, sessionID string, tags map[s
 	if k.lock, err = os.OpenFile(filepath.Join(k.dir, lockFile), os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600); err != nil {
 		return nil, err
 	}
-	if _, err := filelock.Try(k.lock); err != nil {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	if err := filelock.Lock(ctx, k.lock, time.Millisecond); err != nil { // others only look at it
 		return nil, err
 	}
 	if k.log, err = session.OpenFile(filepath.Join(k.dir, eventsFile), &session.FileOptions{Sync: session.SyncInterval, Logger: r.opts.Logger}); err != nil {
@@ -278,10 +281,10 @@ func (k *keptRun) traffic() error {
 	if err != nil {
 		return err
 	}
-	for lines := bufio.NewReader(from); err == nil; {
+	for exchanges := lines.NewReader(from, maxExchange); err == nil; {
 		var line []byte
-		if line, err = lines.ReadBytes('\n'); err == nil {
-			_, err = to.Write(k.mask.json(line))
+		if line, err = exchanges.Next(); err == nil && !exchanges.Last() {
+			_, err = to.Write(append(k.mask.json(line), '\n'))
 		}
 	}
 	if errors.Is(err, io.EOF) {
@@ -360,12 +363,12 @@ const pruneEvery = 10 * time.Minute
 // prune applies the limits of the store, if no program has lately.
 func (k *keptRun) prune() {
 	path := filepath.Join(k.store.dir, "pruned")
-	if info, err := os.Stat(path); err == nil && time.Since(info.ModTime()) < pruneEvery {
+	if info, err := os.Lstat(path); err == nil && time.Since(info.ModTime()) < pruneEvery {
 		return
 	}
-	err := os.WriteFile(path, nil, 0o600)
+	f, err := plainfile.OpenReal(path, os.O_WRONLY|os.O_CREATE, 0o600)
 	if err == nil {
-		err = os.Chtimes(path, time.Time{}, time.Now())
+		err = errors.Join(os.Chtimes(path, time.Time{}, time.Now()), f.Close())
 	}
 	if err == nil {
 		_, err = k.store.Prune(k.opts.Keep, time.Now())

@@ -3,7 +3,6 @@
 package record
 
 import (
-	"bufio"
 	"bytes"
 	"cmp"
 	"encoding/json"
@@ -21,6 +20,7 @@ import (
 	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/gateway"
+	"github.com/drover-agents/drover/internal/lines"
 	"github.com/drover-agents/drover/internal/plainfile"
 	"github.com/drover-agents/drover/internal/plainjson"
 	"github.com/drover-agents/drover/session"
@@ -28,6 +28,9 @@ import (
 
 // recordingKind is the kind of the events that stand for the exchanges of a recording.
 const recordingKind event.Kind = "gateway:exchange"
+
+// maxExchange bounds a line of a recording. Tests lower it.
+var maxExchange = 256 << 20
 
 // A recordingLine is a line of a recording of [gateway.Record]: an exchange.
 type recordingLine struct {
@@ -59,8 +62,8 @@ func openRecording(path string) (_ *Run, err error) {
 		return nil, err
 	}
 	defer func() { _ = f.Close() }()
-	lines := bufio.NewReader(f)
-	head, err := lines.ReadBytes('\n')
+	exchangeLines := lines.NewReader(f, maxExchange)
+	head, err := exchangeLines.Next()
 	var header struct {
 		Version int             `json:"drover_recording"`
 		Date    time.Time       `json:"date"`
@@ -78,8 +81,8 @@ func openRecording(path string) (_ *Run, err error) {
 	}
 	var exchanges []exchange
 	for number := 2; ; number++ {
-		line, err := lines.ReadBytes('\n')
-		if errors.Is(err, io.EOF) { // a last line without an end is of a program that was killed
+		line, err := exchangeLines.Next()
+		if errors.Is(err, io.EOF) || err == nil && exchangeLines.Last() { // a last line without an end is of a program that was killed
 			break
 		}
 		var x recordingLine
@@ -96,7 +99,11 @@ func openRecording(path string) (_ *Run, err error) {
 	id := strings.TrimSuffix(filepath.Base(path), filepath.Ext(path))
 	r.Info = Info{Format: Format, ID: id, Session: id, Began: header.Date, Prompt: "recording", Folder: header.Folders.Dir}
 	log := recordedLog{run: r, open: map[event.CallID]string{}}
-	fmt.Fprintf(&log.text, `{"drover":"session-log","version":%d,"id":%q,"created":%q}`+"\n", session.EncodingVersion, id, header.Date.Format(time.RFC3339Nano))
+	quoted, err := plainjson.Marshal(id)
+	if err != nil {
+		return nil, fmt.Errorf("record: %s: %w", path, err)
+	}
+	fmt.Fprintf(&log.text, `{"drover":"session-log","version":%d,"id":%s,"created":%q}`+"\n", session.EncodingVersion, quoted, header.Date.Format(time.RFC3339Nano))
 	tools := slices.ContainsFunc(exchanges, func(x exchange) bool { return len(x.tools) > 0 })
 	for _, x := range exchanges {
 		x.side = x.side || tools && len(x.tools) == 0
@@ -145,7 +152,7 @@ type messageBlock struct {
 	Content   json.RawMessage
 	IsError   bool `json:"is_error"`
 
-	partial string // of Input
+	parts, partial []byte // of Text and Input
 }
 
 // readExchange reads a line, as far as the wire is known and its messages are those of the Messages API.
@@ -256,8 +263,8 @@ func readAnswer(w *gateway.Wire, contentType string, answer []byte) ([]messageBl
 			if b := blocks[e.Index]; e.Type == "content_block_start" && e.Block != nil {
 				blocks[e.Index] = e.Block
 			} else if e.Type == "content_block_delta" && b != nil {
-				b.Text += e.Delta.Text
-				b.partial += e.Delta.Partial
+				b.parts = append(b.parts, e.Delta.Text...)
+				b.partial = append(b.partial, e.Delta.Partial...)
 			}
 		}
 		answer = answer[n:]
@@ -265,8 +272,9 @@ func readAnswer(w *gateway.Wire, contentType string, answer []byte) ([]messageBl
 	var all []messageBlock
 	for _, index := range slices.Sorted(maps.Keys(blocks)) {
 		b := blocks[index]
-		if json.Valid([]byte(b.partial)) {
-			b.Input = json.RawMessage(b.partial)
+		b.Text += string(b.parts)
+		if json.Valid(b.partial) {
+			b.Input = b.partial
 		}
 		all = append(all, *b)
 	}

@@ -69,7 +69,7 @@ const (
 // report adds a line to the journal and has it on the disk. Each line begins with a newline too: one that a full disk cut off
 // spoils no other.
 func (s *Store) report(what, run string) error {
-	f, err := os.OpenFile(filepath.Join(s.dir, journalFile), os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
+	f, err := plainfile.OpenReal(filepath.Join(s.dir, journalFile), os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
 	if err != nil {
 		return err
 	}
@@ -80,7 +80,7 @@ func (s *Store) report(what, run string) error {
 // Changes returns the lines of the journal behind an offset, and the offset behind them. A journal that is shorter than the
 // offset has been replaced: replaced is true, and the lines are all that it has.
 func (s *Store) Changes(after int64) (changes []Change, end int64, replaced bool, err error) {
-	f, err := os.Open(filepath.Join(s.dir, journalFile))
+	f, err := plainfile.OpenReal(filepath.Join(s.dir, journalFile), os.O_RDONLY, 0)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, 0, after > 0, nil
 	}
@@ -125,18 +125,50 @@ func validID(id string) bool {
 
 // Run opens a run by its folder below that of the store, as a [Change] has it.
 func (s *Store) Run(run string) (*Run, error) {
-	if !validRun(run) {
-		return nil, fmt.Errorf("record: %q is not the folder of a run", run)
+	dir, err := s.runDir(run)
+	if err != nil {
+		return nil, fmt.Errorf("record: %w", err)
 	}
-	return s.open(filepath.Join(s.dir, filepath.FromSlash(run)))
+	return openFolder(dir)
 }
 
-func (s *Store) open(dir string) (*Run, error) {
+// runDir is the folder of a run. Links lead out of the store: there are none on the way to it.
+func (s *Store) runDir(run string) (dir string, err error) {
+	if !validRun(run) {
+		return "", fmt.Errorf("%q is not the folder of a run", run)
+	}
+	dir = filepath.Join(s.dir, filepath.FromSlash(run))
+	for _, path := range []string{filepath.Dir(dir), dir} {
+		info, err := os.Lstat(path)
+		if err == nil && !info.IsDir() {
+			err = &fs.PathError{Op: "open", Path: path, Err: errors.New("it is a link or a file, and not a folder")}
+		}
+		if err != nil {
+			return "", err
+		}
+	}
+	return dir, nil
+}
+
+// openFolder opens the run in a folder.
+func openFolder(dir string) (*Run, error) {
 	locked, err := isLocked(dir)
 	if err != nil {
 		return nil, fmt.Errorf("record: %w", err)
 	}
-	return openRun(os.DirFS(dir), dir, locked)
+	return openRun(folder(dir), dir, locked)
+}
+
+// A folder has the files of a run. Links in it are refused: they may lead anywhere.
+type folder string
+
+// Open implements [fs.FS].
+func (f folder) Open(name string) (fs.File, error) {
+	file, err := plainfile.OpenReal(filepath.Join(string(f), name), os.O_RDONLY, 0)
+	if err != nil {
+		return nil, err
+	}
+	return file, nil
 }
 
 // makeFolder makes the folder of a new run, and has it on the disk. Another program may remove the folder of the day at that moment,
@@ -159,7 +191,7 @@ func (s *Store) makeFolder(dir string) (err error) {
 
 // isLocked reports whether a program has a run open.
 func isLocked(dir string) (bool, error) {
-	f, err := os.Open(filepath.Join(dir, lockFile))
+	f, err := plainfile.OpenReal(filepath.Join(dir, lockFile), os.O_RDONLY, 0)
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}
@@ -167,10 +199,7 @@ func isLocked(dir string) (bool, error) {
 		return false, err
 	}
 	defer func() { _ = f.Close() }()
-	free, err := filelock.Try(f)
-	if free {
-		err = errors.Join(err, filelock.Unlock(f))
-	}
+	free, err := filelock.Free(f)
 	return !free, err
 }
 
@@ -215,7 +244,7 @@ func (s *Store) Folders() ([]string, error) {
 		if err != nil {
 			return nil, err
 		}
-		if _, err := os.Stat(filepath.Join(s.dir, filepath.FromSlash(run), infoFile)); err != nil {
+		if _, err := os.Lstat(filepath.Join(s.dir, filepath.FromSlash(run), infoFile)); err != nil {
 			continue
 		}
 		if !known[run] {
@@ -258,13 +287,19 @@ var ErrRunning = errors.New("the run is in progress")
 
 // Remove removes a run. One that is in progress is not removed.
 func (s *Store) Remove(run string) error {
-	if !validRun(run) {
-		return fmt.Errorf("record: %q is not the folder of a run", run)
+	dir, err := s.runDir(run)
+	if errors.Is(err, fs.ErrNotExist) {
+		return s.report(ChangeRemove, run)
 	}
-	dir := filepath.Join(s.dir, filepath.FromSlash(run))
-	locked, err := isLocked(dir)
+	locked := false
+	if err == nil {
+		locked, err = isLocked(dir)
+	}
+	if err == nil && !locked {
+		locked, err = isBeingMade(dir)
+	}
 	if err != nil {
-		return fmt.Errorf("record: %w", err)
+		return fmt.Errorf("record: removing a run: %w", err)
 	}
 	if locked {
 		return fmt.Errorf("record: %s: %w", run, ErrRunning)
@@ -278,6 +313,19 @@ func (s *Store) Remove(run string) error {
 	}
 	_ = os.Remove(filepath.Dir(dir)) // of a day without other runs
 	return nil
+}
+
+// isBeingMade reports whether a folder may be one that a program makes at this moment, or removes: it has no run.json, and has
+// changed lately.
+func isBeingMade(dir string) (bool, error) {
+	if _, err := os.Lstat(filepath.Join(dir, infoFile)); !errors.Is(err, fs.ErrNotExist) {
+		return false, err
+	}
+	info, err := os.Lstat(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	return err == nil && time.Since(info.ModTime()) < time.Minute, err
 }
 
 // Folder is the run's folder below that of the store, as [Store.Run] takes it, or empty for a run that is elsewhere.
@@ -320,7 +368,7 @@ func (s *Store) Prune(keep Retention, now time.Time) (removed []string, err erro
 			return nil, err
 		}
 		dir := filepath.Join(s.dir, filepath.FromSlash(run))
-		folder, err := os.Stat(dir)
+		info, err := os.Lstat(dir)
 		if err != nil {
 			continue // another program removes it
 		}
@@ -328,7 +376,7 @@ func (s *Store) Prune(keep Retention, now time.Time) (removed []string, err erro
 		if err != nil {
 			continue
 		}
-		k := kept{run: run, began: folder.ModTime()} // while another program makes it
+		k := kept{run: run, began: info.ModTime()} // while another program makes it
 		for _, f := range files {
 			if info, err := f.Info(); err == nil {
 				k.size += info.Size()

@@ -19,6 +19,7 @@ import (
 
 	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/internal/plainjson"
+	"github.com/drover-agents/drover/internal/safetext"
 	"github.com/drover-agents/drover/record"
 	"github.com/drover-agents/drover/record/index"
 )
@@ -241,7 +242,7 @@ func (s *Server) describe(ctx context.Context, run *record.Run) (Run, error) {
 			whole.Damage = append(whole.Damage, err.Error())
 		}
 		if details != nil {
-			whole.Title, whole.AgentVersion, whole.Isolation = cmp.Or(firstWords(details.Prompt), whole.Title), details.AgentVersion, details.Isolation
+			whole.Title, whole.AgentVersion, whole.Isolation = cmp.Or(safetext.FirstWords(details.Prompt, 200), whole.Title), details.AgentVersion, details.Isolation
 		}
 	}
 	if e := run.End; e != nil {
@@ -264,12 +265,6 @@ func (s *Server) describe(ctx context.Context, run *record.Run) (Run, error) {
 		whole.Again = s.o.Starter.Again(run)
 	}
 	return whole, nil
-}
-
-// firstWords is the beginning of a prompt on one line.
-func firstWords(text string) string {
-	words := []rune(strings.Join(strings.Fields(text), " "))
-	return string(words[:min(len(words), 120)])
 }
 
 var errNoStarts = problem(http.StatusForbidden, "this server starts no runs", "start it as drover serve, or the run as drover run")

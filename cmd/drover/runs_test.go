@@ -82,7 +82,7 @@ func TestRuns_MorningOfATeam(t *testing.T) {
 			good = id
 		}
 	}
-	bad := keptRun(t, "migrator", "Migrate the shop", agenttest.Emit(event.Init{Model: "model-1", Tools: []string{"Bash"}}, shellCall("c1", "drop table"),
+	bad := keptRun(t, "migrator", "## 1. Task (task)\n\nMigrate the shop", agenttest.Emit(event.Init{Model: "model-1", Tools: []string{"Bash"}}, shellCall("c1", "drop table"),
 		event.Decision{CallID: "c1", Tool: "Bash", Verdict: event.Deny, Policy: "deny-list", Reason: "Tables stay.", Chain: []event.PolicyVerdict{
 			{Policy: "limits"}, {Policy: "risk", Verdict: new(event.Allow)}, {Policy: "deny-list", Verdict: new(event.Deny), Reason: "Tables stay."},
 		}},

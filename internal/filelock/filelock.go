@@ -23,6 +23,19 @@ func Try(f *os.File) (bool, error) {
 	return ok, nil
 }
 
+// Free reports whether no user has the lock of f. Any number of processes may look at the same time. A [Try] at that moment may fail
+// though no user has the lock; a [Lock] waits.
+func Free(f *os.File) (bool, error) {
+	ok, err := share(f)
+	if ok {
+		err = unlock(f)
+	}
+	if err != nil {
+		return false, fmt.Errorf("looking at the lock of %s: %w", f.Name(), err)
+	}
+	return ok, nil
+}
+
 // Lock takes the lock of f, looking every poll whether it is free, or gives up when ctx ends.
 func Lock(ctx context.Context, f *os.File, poll time.Duration) error {
 	for {

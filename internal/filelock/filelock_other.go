@@ -9,4 +9,6 @@ import "os"
 // try has nothing to lock with here: users must see to it that there is one of them at a time.
 func try(*os.File) (bool, error) { return true, nil }
 
+func share(*os.File) (bool, error) { return true, nil }
+
 func unlock(*os.File) error { return nil }

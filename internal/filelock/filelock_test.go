@@ -13,6 +13,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -84,6 +85,36 @@ func TestTry_LockedFileCanBeReadAndWritten(t *testing.T) {
 	}
 }
 
+func TestFree_ReadersDoNotDisturbEachOther(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "file")
+	holder := open(t, path)
+	check := func(when string, want bool) {
+		t.Helper()
+		if got, err := filelock.Free(open(t, path)); got != want || err != nil {
+			t.Errorf("%s: Free = %t, %v, want %t", when, got, err, want)
+		}
+	}
+	check("unlocked", true)
+	checkTry(t, "after a look", holder, true)
+	check("locked", false)
+	if err := filelock.Unlock(holder); err != nil {
+		t.Error(err)
+	}
+	var all sync.WaitGroup
+	for range 8 {
+		f := open(t, path)
+		all.Go(func() {
+			for range 1000 {
+				if free, err := filelock.Free(f); !free || err != nil {
+					t.Errorf("beside others that look: Free = %t, %v", free, err)
+					return
+				}
+			}
+		})
+	}
+	all.Wait()
+}
+
 func TestLock_WaitsUntilTheFileIsFree(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "file")
 	first, second := open(t, path), open(t, path)
@@ -129,8 +160,10 @@ func TestLock_ErrorNamesTheFile(t *testing.T) {
 	f := open(t, filepath.Join(t.TempDir(), "file"))
 	f.Close()
 	_, tryErr := filelock.Try(f)
+	_, freeErr := filelock.Free(f)
 	for name, err := range map[string]error{
 		"Try":    tryErr,
+		"Free":   freeErr,
 		"Lock":   filelock.Lock(t.Context(), f, time.Second),
 		"Unlock": filelock.Unlock(f),
 	} {

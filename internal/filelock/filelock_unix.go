@@ -10,8 +10,12 @@ import (
 	"syscall"
 )
 
-func try(f *os.File) (bool, error) {
-	err := flock(f, syscall.LOCK_EX|syscall.LOCK_NB)
+func try(f *os.File) (bool, error) { return tryAs(f, syscall.LOCK_EX) }
+
+func share(f *os.File) (bool, error) { return tryAs(f, syscall.LOCK_SH) }
+
+func tryAs(f *os.File, how int) (bool, error) {
+	err := flock(f, how|syscall.LOCK_NB)
 	if errors.Is(err, syscall.EWOULDBLOCK) {
 		return false, nil
 	}

@@ -14,9 +14,12 @@ func lockedByte() *windows.Overlapped {
 	return &windows.Overlapped{Offset: 0xfffffffe, OffsetHigh: 0x7fffffff}
 }
 
-func try(f *os.File) (bool, error) {
-	err := windows.LockFileEx(windows.Handle(f.Fd()),
-		windows.LOCKFILE_EXCLUSIVE_LOCK|windows.LOCKFILE_FAIL_IMMEDIATELY, 0, 1, 0, lockedByte())
+func try(f *os.File) (bool, error) { return tryAs(f, windows.LOCKFILE_EXCLUSIVE_LOCK) }
+
+func share(f *os.File) (bool, error) { return tryAs(f, 0) }
+
+func tryAs(f *os.File, how uint32) (bool, error) {
+	err := windows.LockFileEx(windows.Handle(f.Fd()), how|windows.LOCKFILE_FAIL_IMMEDIATELY, 0, 1, 0, lockedByte())
 	if errors.Is(err, windows.ERROR_LOCK_VIOLATION) || errors.Is(err, windows.ERROR_IO_PENDING) {
 		return false, nil
 	}

@@ -32,6 +32,34 @@ func Open(path string) (*os.File, error) {
 	return checked(os.OpenFile(path, os.O_RDONLY|nonBlock, 0))
 }
 
+// OpenReal is [os.OpenFile] for a regular file that is not a link.
+func OpenReal(path string, flag int, perm fs.FileMode) (*os.File, error) {
+	for {
+		before, err := os.Lstat(path)
+		switch {
+		case errors.Is(err, fs.ErrNotExist) && flag&os.O_CREATE != 0:
+			f, err := os.OpenFile(path, flag|os.O_EXCL, perm) // which follows no link
+			if errors.Is(err, fs.ErrExist) {
+				continue
+			}
+			return f, err
+		case err == nil && !before.Mode().IsRegular():
+			err = notPlain(path, kindOf(before.Mode()))
+		}
+		if err != nil {
+			return nil, err
+		}
+		f, err := checked(os.OpenFile(path, flag&^os.O_CREATE|nonBlock, 0))
+		if err != nil {
+			return nil, err
+		}
+		if now, err := f.Stat(); err == nil && os.SameFile(before, now) {
+			return f, nil
+		}
+		_ = f.Close() // it was replaced a moment ago
+	}
+}
+
 // OpenIn is [Open] for a file below a root.
 func OpenIn(root *os.Root, name string) (*os.File, error) {
 	info, err := root.Stat(name)
@@ -105,6 +133,8 @@ func kindOf(mode fs.FileMode) string {
 		return "a socket"
 	case mode&fs.ModeDevice != 0:
 		return "a device"
+	case mode&fs.ModeSymlink != 0:
+		return "a link"
 	}
 	return "something else"
 }

@@ -4,6 +4,7 @@ package safetext
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 )
 
@@ -35,4 +36,28 @@ func Few(names []string) string {
 		b.WriteString(Start(name))
 	}
 	return b.String()
+}
+
+// heading matches a line that Markdown shows as a heading.
+var heading = regexp.MustCompile(`^ {0,3}#{1,6}(\s|$)`)
+
+// FirstWords is the beginning of a Markdown text on one line, of at most limit characters, without the headings. Of a text that has
+// only headings, it has their words.
+func FirstWords(text string, limit int) string {
+	var words, titles []string
+	for line := range strings.Lines(strings.ToValidUTF8(text[:min(len(text), 64*limit)], "")) {
+		if heading.MatchString(line) {
+			titles = append(titles, strings.Fields(line)[1:]...)
+		} else {
+			words = append(words, strings.Fields(line)...)
+		}
+	}
+	if len(words) == 0 {
+		words = titles
+	}
+	first := []rune(strings.Join(words, " "))
+	if len(first) > limit {
+		return string(first[:limit-1]) + "…"
+	}
+	return string(first)
 }

@@ -34,3 +34,21 @@ func TestFew_NamesTheFirst(t *testing.T) {
 		t.Errorf("got %q", got)
 	}
 }
+
+func TestFirstWords_LeavesOutHeadings(t *testing.T) {
+	for text, want := range map[string]string{
+		"Set the price.\nTo three.":                       "Set the price. To three.",
+		"## 1. Task (task)\n\nSet  the\tprice.\n":         "Set the price.",
+		"Do it.\n### How\n  ###### Long\n#\nBy hand.\r\n": "Do it. By hand.",
+		"#hashtag stays, as does\n    # code\n####### x":  "#hashtag stays, as does # cod…",
+		"## 1. Task (task)\n\n##\n":                       "1. Task (task)",
+		"":                                                "",
+		strings.Repeat("é", 31):                           strings.Repeat("é", 29) + "…",
+		strings.Repeat("é", 30):                           strings.Repeat("é", 30),
+		strings.Repeat("# x\n", 1<<20) + "late":           strings.Repeat("x ", 14) + "x…",
+	} {
+		if got := safetext.FirstWords(text, 30); got != want {
+			t.Errorf("%.40q: got %q, want %q", text, got, want)
+		}
+	}
+}

@@ -21,6 +21,7 @@ import (
 
 	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/internal/filelock"
+	"github.com/drover-agents/drover/internal/plainfile"
 )
 
 // The files of an index. Beside the first SQLite has others of its name.
@@ -56,7 +57,7 @@ const maxReaders = 4
 
 // lockIndex takes the lock of an index.
 func lockIndex(ctx context.Context, dir string) (unlock func(), err error) {
-	f, err := os.OpenFile(filepath.Join(dir, lockFile), os.O_RDWR|os.O_CREATE, 0o600)
+	f, err := plainfile.OpenReal(filepath.Join(dir, lockFile), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, err
 	}
@@ -75,7 +76,10 @@ func openFile(ctx context.Context, dir string, damaged fs.FileInfo) (db *databas
 	}
 	defer unlock()
 	path := filepath.Join(dir, databaseFile)
-	file, err := os.Stat(path)
+	file, err := os.Lstat(path)
+	if err == nil {
+		err = checkReal(path)
+	}
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		err = create(ctx, dir)
@@ -121,6 +125,16 @@ func openFile(ctx context.Context, dir string, damaged fs.FileInfo) (db *databas
 		err = errors.Join(fmt.Errorf("the new index %s has version %d", path, found), db.closeAll())
 	}
 	return db, notice, err
+}
+
+// checkReal refuses links among the files of a database: SQLite follows them.
+func checkReal(path string) error {
+	for _, end := range append([]string{""}, besides...) {
+		if info, err := os.Lstat(path + end); err == nil && !info.Mode().IsRegular() {
+			return &fs.PathError{Op: "open", Path: path + end, Err: plainfile.ErrNotPlain}
+		}
+	}
+	return nil
 }
 
 func damagedNotice(path string, err error) *Notice {

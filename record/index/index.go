@@ -24,6 +24,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/drover-agents/drover/internal/plainfile"
 	"github.com/drover-agents/drover/record"
 )
 
@@ -251,7 +252,7 @@ func readState(ctx context.Context, q querier) (s journalState, err error) {
 
 // tailOf is the part of the journal before an offset.
 func (ix *Index) tailOf(offset int64) ([]byte, error) {
-	f, err := os.Open(filepath.Join(ix.store.Dir(), "journal"))
+	f, err := plainfile.OpenReal(filepath.Join(ix.store.Dir(), "journal"), os.O_RDONLY, 0)
 	if errors.Is(err, fs.ErrNotExist) {
 		return []byte{}, nil
 	}

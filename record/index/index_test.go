@@ -315,7 +315,7 @@ func must[T any](v T, err error) T {
 
 func TestSync_RowsOfARun(t *testing.T) {
 	store := openStore(t)
-	mustRun(t, store, richRun(), "Set the price.\nTo "+strings.Repeat("three ", 50))
+	mustRun(t, store, richRun(), "## 1. Task (task)\n\nSet the price.\n### 1.1. Sum\nTo "+strings.Repeat("three ", 50))
 	ix := synced(t, store)
 	for query, want := range map[string]any{
 		"SELECT words FROM runs":                                                         "Set the price. To " + strings.Repeat("three ", 30) + "t…",
@@ -747,6 +747,22 @@ func TestOpen_InMemory(t *testing.T) {
 			t.Errorf("the process printed %q: %v", line, err)
 		}
 	})
+	for _, name := range []string{"index.db", "index.db-wal", "index.lock"} {
+		t.Run("link "+name, func(t *testing.T) {
+			store, target := openStore(t), filepath.Join(t.TempDir(), "target")
+			quickRun(t, store)
+			if err := errors.Join(os.WriteFile(target, []byte("mine"), 0o600), os.Symlink(target, filepath.Join(store.Dir(), name))); err != nil {
+				t.Skipf("no link can be made: %v", err)
+			}
+			ix := synced(t, store)
+			if rows, notices := must(ix.Runs(t.Context(), Filter{})), ix.Notices(); len(rows) != 1 || name != "index.db-wal" && (len(notices) != 1 || notices[0].Kind != InMemory) { // a new index removes an old log
+				t.Errorf("%d runs, the notices are %+v", len(rows), notices)
+			}
+			if text, err := os.ReadFile(target); err != nil || string(text) != "mine" {
+				t.Errorf("the target is %q, %v", text, err)
+			}
+		})
+	}
 	t.Run("no room", func(t *testing.T) {
 		store := openStore(t)
 		mustRun(t, store, richRun(), "Set the price.")

@@ -189,6 +189,11 @@ func TestSQL_Answers(t *testing.T) {
 		"SELECT '{\"a\":1}' ->> 'a' AS v":                                                                `["v"] [[1]]`,
 		"WITH a AS (SELECT 1 AS i), b(i) AS NOT MATERIALIZED (SELECT a.i FROM a), c AS (SELECT b.i, b.i FROM b JOIN a USING (i)) SELECT count(*) FROM c AS x, c AS y": `["count(*)"] [[1]]`,
 		"SELECT count(*) AS n FROM sqlite_schema WHERE name = 'runs'": `["n"] [[1]]`,
+		`WITH days AS (SELECT run, substr(began, 1, 10) AS day, cost_usd AS usd, coalesce(name, agent) AS who FROM runs WHERE state = 'ended' AND cost_usd > 0),
+			sums AS (SELECT day, who, sum(usd) AS usd, count(run) AS runs, sum(usd) / count(run) AS each FROM days GROUP BY day, who HAVING sum(usd) > 0),
+			ranked AS (SELECT day, who, usd, runs, each, rank() OVER (PARTITION BY day ORDER BY usd DESC) AS place FROM sums WHERE runs > 0),
+			best AS (SELECT day, max(who) AS who, max(usd) AS usd, max(runs) AS runs FROM ranked WHERE place = 1 GROUP BY day)
+			SELECT count(*) AS n FROM best JOIN ranked USING (day, who) WHERE best.usd >= ranked.usd`: `["n"] [[3]]`,
 	} {
 		a, err := ix.SQL(t.Context(), query, Limits{})
 		columns, _ := json.Marshal(a.Columns)
@@ -287,6 +292,11 @@ func TestSQL_Bombs(t *testing.T) {
 	for range 40 {
 		shadows = "WITH 'x' AS (" + shadows + "SELECT 1 FROM x AS a, [x] AS b) "
 	}
+	columns, nested := "WITH c0(a) AS (SELECT id FROM runs)", "(SELECT id AS a FROM runs)"
+	for i := range 40 {
+		columns += fmt.Sprintf(", c%d(a) AS (SELECT a||\"a\" FROM c%d)", i+1, i)
+		nested = "(SELECT a||a AS a FROM " + nested + ")"
+	}
 	timeout := Limits{Timeout: 300 * time.Millisecond}
 	for name, c := range map[string]struct {
 		query  string
@@ -314,6 +324,10 @@ func TestSQL_Bombs(t *testing.T) {
 		"many selects":        {"SELECT 1" + strings.Repeat(" UNION ALL SELECT 1", 3000), Limits{}, nil},
 		"doubling subqueries": {doubling + " SELECT count(*) FROM c40", timeout, ErrRefused},
 		"doubling by shadows": {shadows + "SELECT count(*) FROM x", timeout, ErrRefused},
+		"doubling columns":    {columns + " SELECT length(a) FROM c40", timeout, ErrRefused},
+		"doubling, nested":    {"SELECT length(a) FROM " + nested, timeout, ErrRefused},
+		"long search":         {"SELECT 1" + strings.Repeat("+instr(hex(zeroblob(120000)), hex(zeroblob(60000))||'1')", 8), timeout, ErrTimeout},
+		"long straight line":  {"SELECT 1" + strings.Repeat(", 1"+strings.Repeat("+length(hex(zeroblob(120000)))", 100), 30), timeout, nil},
 		"long pattern":        {"SELECT printf('%60000d', 1) LIKE '" + strings.Repeat("% ", 20_000) + "x'", Limits{}, nil},
 		"costly patterns":     {endless + "SELECT sum(printf('%60000d', i) LIKE '" + strings.Repeat("% ", 100) + "x') FROM n", timeout, ErrTimeout},
 	} {
@@ -377,6 +391,15 @@ func TestSQL_Limits(t *testing.T) {
 		if err != nil || len(a.Rows) != c.rows || a.Truncated != c.truncated {
 			t.Errorf("%s: %d rows, truncated %v, %v; want %d, %v", name, len(a.Rows), a.Truncated, err, c.rows, c.truncated)
 		}
+	}
+	for range cap(atWork) { // SQLite is at work on as many queries as it may, though their callers have gone
+		atWork <- struct{}{}
+	}
+	if _, err := ix.SQL(t.Context(), "SELECT 1", Limits{Timeout: 20 * time.Millisecond}); !errors.Is(err, ErrTimeout) {
+		t.Errorf("beside others: %v", err)
+	}
+	for range cap(atWork) {
+		<-atWork
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

@@ -21,6 +21,7 @@ import (
 
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/internal/plainjson"
+	"github.com/drover-agents/drover/internal/safetext"
 	"github.com/drover-agents/drover/record"
 	"github.com/drover-agents/drover/session"
 )
@@ -186,7 +187,7 @@ func (r *runRows) collect(entry session.Entry) {
 		p.Content = ""
 		e.Payload = p
 	case session.PromptRendered:
-		p.Text = firstWords(p.Text)
+		p.Text = safetext.FirstWords(p.Text, maxWords)
 		e.Payload = p
 	case event.ToolCall:
 		p.Input = shortJSON(objectOf(p.Input))
@@ -337,15 +338,6 @@ func cutAt(text string, limit int) string {
 		at--
 	}
 	return fmt.Sprintf("%s… [cut: %d bytes]", text[:at], len(text))
-}
-
-// firstWords is the beginning of a text, on one line.
-func firstWords(text string) string {
-	text = strings.Join(strings.Fields(cutAt(text, 64*maxWords)), " ")
-	if utf8.RuneCountInString(text) <= maxWords {
-		return text
-	}
-	return string([]rune(text)[:maxWords-1]) + "…"
 }
 
 // textOf is the text of an output: that of a JSON string, or JSON.

@@ -8,7 +8,7 @@ import (
 )
 
 // version is that of the tables. Raise it with each change of them or of what is in them: an older index is built again.
-const version = 2
+const version = 3
 
 // applicationID marks the file as an index of ours.
 const applicationID = 0x44525652
@@ -42,7 +42,7 @@ var tables = []Table{
 			{"agent", "text", "the adapter: `claude-code`"},
 			{"name", "text", "what the owner calls the agent, as an agent file does"},
 			{"prompt_name", "text", "the name of the prompt"},
-			{"words", "text", "the beginning of the rendered prompt, on one line"},
+			{"words", "text", "the beginning of the rendered prompt, on one line without headings"},
 			{"folder", "text", "where the run belongs: the current folder of the command"},
 			{"model", "text", "the model that the agent reports, or else that of the settings"},
 			{"state", "text", "`running`, `ended`, `lost` if its program is gone without an end, or `unreadable`"},

@@ -38,14 +38,15 @@ var ErrRefused = errors.New("the query is refused")
 // ErrTimeout is wrapped where a query takes too long.
 var ErrTimeout = errors.New("the query takes too long")
 
-// What SQLite grants a user's query. A value may have a megabyte, a text of the query a tenth of it.
+// What SQLite grants a user's query. It looks for an interrupt only where a program jumps, so programs are short, and so are the values
+// that a function takes.
 var sqliteLimits = map[int]int{
-	sqlite3.SQLITE_LIMIT_LENGTH:              1 << 20,
+	sqlite3.SQLITE_LIMIT_LENGTH:              256 << 10,
 	sqlite3.SQLITE_LIMIT_SQL_LENGTH:          100_000,
 	sqlite3.SQLITE_LIMIT_COLUMN:              200,
 	sqlite3.SQLITE_LIMIT_EXPR_DEPTH:          200,
 	sqlite3.SQLITE_LIMIT_COMPOUND_SELECT:     50,
-	sqlite3.SQLITE_LIMIT_VDBE_OP:             100_000,
+	sqlite3.SQLITE_LIMIT_VDBE_OP:             5000,
 	sqlite3.SQLITE_LIMIT_FUNCTION_ARG:        32,
 	sqlite3.SQLITE_LIMIT_ATTACHED:            0,
 	sqlite3.SQLITE_LIMIT_LIKE_PATTERN_LENGTH: 256,
@@ -71,7 +72,8 @@ var functions = strings.Fields(`
 var tablesOfSQLite = []string{"json_each", "json_tree", "jsonb_each", "jsonb_tree", "sqlite_schema", "sqlite_master"}
 
 // SQL answers a query over the tables: one SELECT, WITH, VALUES or EXPLAIN. It cannot change anything, nor read anything else, and is
-// bounded in time, rows and memory. See [Tables] for what there is.
+// bounded in time, rows and memory. A query inside a function of SQLite that cannot be interrupted is left to end by itself, and no more
+// than four are answered at a time. See [Tables] for what there is.
 func (ix *Index) SQL(ctx context.Context, query string, limits Limits) (answer Answer, err error) {
 	tokens := tokensOf(query)
 	err = checkStatement(query, tokens)
@@ -97,16 +99,51 @@ func (ix *Index) SQL(ctx context.Context, query string, limits Limits) (answer A
 		return Answer{}, err
 	case primary == sqlite3.SQLITE_READONLY:
 		return Answer{}, advice.Wrap(fmt.Errorf("%w: %w", ErrRefused, err), "only read with a query")
-	case primary == sqlite3.SQLITE_TOOBIG || primary == sqlite3.SQLITE_NOMEM:
+	case primary == sqlite3.SQLITE_TOOBIG:
 		return Answer{}, advice.Wrap(err, "ask for shorter texts: a value has at most %d bytes", sqliteLimits[sqlite3.SQLITE_LIMIT_LENGTH])
+	case primary == sqlite3.SQLITE_NOMEM:
+		return Answer{}, advice.Wrap(err, "ask in a shorter query: SQLite may take %d steps for it", sqliteLimits[sqlite3.SQLITE_LIMIT_VDBE_OP])
 	case err != nil:
 		return Answer{}, advice.Wrap(err, "compare the query with the tables of docs/runs-sql.md")
 	}
 	return answer, nil
 }
 
-// askUser asks a user's query over a connection of its own.
+// grace is how long SQLite may take to notice that a query is interrupted.
+const grace = time.Second
+
+// atWork has an element for each query of a user that SQLite is at work on.
+var atWork = make(chan struct{}, maxReaders)
+
+// askUser asks a user's query, until the context ends. SQLite may be inside a function then, which it does not interrupt: the query is
+// left to end by itself.
 func askUser(ctx context.Context, db *database, query string, tokens []token, limits Limits) (a Answer, err error) {
+	select {
+	case atWork <- struct{}{}:
+	case <-ctx.Done():
+		return a, context.Cause(ctx)
+	}
+	done := make(chan func() (Answer, error), 1)
+	go func() {
+		a, err := answerUser(ctx, db, query, tokens, limits)
+		<-atWork
+		done <- func() (Answer, error) { return a, err }
+	}()
+	select {
+	case answer := <-done:
+		return answer()
+	case <-ctx.Done():
+	}
+	select {
+	case answer := <-done:
+		return answer()
+	case <-time.After(grace):
+		return a, context.Cause(ctx)
+	}
+}
+
+// answerUser answers a user's query over a connection of its own.
+func answerUser(ctx context.Context, db *database, query string, tokens []token, limits Limits) (a Answer, err error) {
 	guard := db
 	if db.dir == "" {
 		guard = nil

@@ -156,11 +156,15 @@ func isSystem(name string) bool {
 	return !slices.Contains(tablesOfSQLite, name) && (strings.HasPrefix(name, "sqlite_") || strings.HasPrefix(name, "pragma_"))
 }
 
-// maxSubqueries is how many subqueries a query may become when each name that its WITH defines is replaced by what it stands for.
-// SQLite does that before it runs the query, and cannot be interrupted then.
-const maxSubqueries = 500
+// maxSubqueries is how many subqueries a query may become when each name that its WITH defines is replaced by what it stands for, and
+// maxCopies how often a column of the innermost one may then be in the outermost. SQLite makes these copies before it runs the query,
+// and cannot be interrupted then.
+const (
+	maxSubqueries = 500
+	maxCopies     = 100_000
+)
 
-// checkSubqueries refuses a query whose subqueries multiply.
+// checkSubqueries refuses a query whose subqueries or their columns multiply.
 func checkSubqueries(tokens []token) error {
 	bodies := map[string][]token{}
 	for i, t := range tokens {
@@ -184,29 +188,69 @@ func checkSubqueries(tokens []token) error {
 		}
 		bodies[t.text] = tokens[next:behindParentheses(tokens, next)]
 	}
-	sizes := map[string]int{}
-	var sizeOf func(body []token) int
-	sizeOf = func(body []token) int {
-		size := 1
-		for i := 1; i < len(body) && size <= maxSubqueries; i++ {
-			name := body[i].text
-			inner, defined := bodies[name]
-			if !defined || !slices.Contains([]string{"from", "join", "in", ",", "("}, body[i-1].text) || at(body, i+1) == "." {
-				continue
-			}
-			if _, known := sizes[name]; !known {
-				sizes[name] = 1 // in itself it is not replaced again
-				sizes[name] = sizeOf(inner)
-			}
-			size += sizes[name]
-		}
-		return size
-	}
-	if size := sizeOf(tokens); size > maxSubqueries {
+	if size := (&expansion{bodies, map[string]int{}}).size(tokens); size > maxSubqueries {
 		return advice.Wrap(fmt.Errorf("index: %w: it has more than %d subqueries", ErrRefused, maxSubqueries), "use the names of WITH less often")
+	}
+	if n := (&expansion{bodies, map[string]int{}}).copies(tokens); n > maxCopies {
+		return advice.Wrap(fmt.Errorf("index: %w: the columns of its subqueries multiply", ErrRefused), "use each column of a subquery less often")
 	}
 	return nil
 }
+
+// An expansion is what becomes of a query when names are replaced by what they stand for.
+type expansion struct {
+	bodies map[string][]token
+	known  map[string]int
+}
+
+// of measures what a name stands for, once.
+func (x *expansion) of(name string, measure func([]token) int) int {
+	if _, known := x.known[name]; !known {
+		x.known[name] = 1 // in itself it is not replaced again
+		x.known[name] = measure(x.bodies[name])
+	}
+	return x.known[name]
+}
+
+// size is how many subqueries there are.
+func (x *expansion) size(body []token) int {
+	size := 1
+	for i := 1; i < len(body) && size <= maxSubqueries; i++ {
+		name := body[i].text
+		_, defined := x.bodies[name]
+		if defined && slices.Contains([]string{"from", "join", "in", ",", "("}, body[i-1].text) && at(body, i+1) != "." {
+			size += x.of(name, x.size)
+		}
+	}
+	return size
+}
+
+// copies is how often a column of the innermost subquery may be in the outermost: at each step as often as the name that is used most.
+func (x *expansion) copies(body []token) int {
+	used, most, inner := map[string]int{}, 1, 1
+	for i := 0; i < len(body); i++ {
+		t, next := body[i], at(body, i+1)
+		_, defined := x.bodies[t.text]
+		isName := t.quote != 0 && t.quote != '\'' || t.word && (t.text[0] < '0' || t.text[0] > '9') && !slices.Contains(keywords, t.text)
+		switch {
+		case at(body, i) == "(" && slices.Contains(readers, next):
+			end := behindParentheses(body, i)
+			inner = max(inner, x.copies(body[i+1:end]))
+			i = end - 1
+		case defined:
+			inner = max(inner, x.of(t.text, x.copies))
+		case isName && next != "(" && next != ".":
+			used[t.text]++
+			most = max(most, used[t.text])
+		}
+	}
+	return min(inner*most, maxCopies+1)
+}
+
+// keywords may be in a query often, and are no columns.
+var keywords = strings.Fields(`all and as asc between by case collate cross desc distinct else end escape except exists filter from full glob group having
+	in inner intersect is isnull join left like limit not notnull null offset on or order outer over partition right select then union using values
+	when where with`)
 
 // at is the text of a token that is not quoted, or nothing.
 func at(tokens []token, i int) string {

@@ -29,7 +29,7 @@ func List(w io.Writer, rows []index.Row, now time.Time, width int) error {
 		}
 		agent := terminal.Clip(cmp.Or(r.Name, r.Agent), 14)
 		p.printf("%s\n", strings.TrimRight(p.cut(fmt.Sprintf("%-8s  %-13s  %-15s  %7s  %8s  %-14s  %s  %s", Name(r), stateOf(r), Ago(now.Sub(r.Began)), took, price, agent,
-			baseName(r.Folder), firstWords(r.Words)), 0), " "))
+			baseName(r.Folder), r.Words), 0), " "))
 	}
 	return p.err
 }
@@ -47,7 +47,7 @@ const maxDescription = 60
 
 // Describe is a run in a few words, for one who chooses among several.
 func Describe(r index.Row, now time.Time) string {
-	return terminal.Clip(safetext.Line(fmt.Sprintf("%s, %s, %s: %s", Ago(now.Sub(r.Began)), stateOf(r), cmp.Or(r.Name, r.Agent), firstWords(r.Words))), maxDescription)
+	return terminal.Clip(safetext.Line(fmt.Sprintf("%s, %s, %s: %s", Ago(now.Sub(r.Began)), stateOf(r), cmp.Or(r.Name, r.Agent), r.Words)), maxDescription)
 }
 
 func stateOf(r index.Row) string {

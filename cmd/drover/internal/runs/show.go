@@ -38,6 +38,9 @@ func (p *page) printf(format string, args ...any) {
 // labelWidth is the width of the labels at the left, with the space behind them.
 const labelWidth = 11
 
+// maxWords is how many characters of a prompt are shown.
+const maxWords = 400
+
 // field writes a label and a text of one line. An empty text writes nothing.
 func (p *page) field(label, text string) {
 	if text != "" {
@@ -91,7 +94,7 @@ func Show(w io.Writer, r *record.Run, d *record.Details, now time.Time, width in
 	p.field("status", status(r, d, now))
 	p.field("agent", strings.Join(strings.Fields(strings.Join([]string{agentName(r), d.AgentVersion, d.Model}, " ")), " "))
 	p.field("folder", r.Folder)
-	p.field("prompt", d.Name+": "+firstWords(d.Prompt))
+	p.field("prompt", d.Name+": "+safetext.FirstWords(d.Prompt, maxWords))
 	p.field("isolation", isolation(d))
 	p.field("cost", cost(d))
 	p.calls(r, d)
@@ -126,20 +129,6 @@ func status(r *record.Run, d *record.Details, now time.Time) string {
 		parts = append(parts, "its program ended without the end of the run")
 	}
 	return strings.Join(append(parts, "began "+Ago(now.Sub(r.Began))), ", ") + " (" + r.Began.Local().Format("2006-01-02 15:04:05") + ")"
-}
-
-// firstWords are those of a prompt, without headings.
-func firstWords(text string) string {
-	var words []string
-	for line := range strings.Lines(text) {
-		if !strings.HasPrefix(line, "#") {
-			words = append(words, strings.Fields(line)...)
-		}
-		if len(words) > 60 {
-			break
-		}
-	}
-	return strings.Join(words[:min(len(words), 60)], " ")
 }
 
 func isolation(d *record.Details) string {
