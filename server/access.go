@@ -12,6 +12,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"golang.org/x/time/rate"
 )
 
 // An access is who makes a request.
@@ -28,6 +30,7 @@ type keyring struct {
 	owner, viewer string
 	hosts         []string // names of this server beside its addresses
 
+	rates    [len(maxRates)]*rate.Limiter // by access
 	mu       sync.Mutex
 	browsers []browser // the latest last
 	failures []time.Time
@@ -71,27 +74,42 @@ func cookieName(r *http.Request) string {
 	return "drover_" + port
 }
 
-// check refuses a request that comes from elsewhere, or lacks the access that it needs.
+// check refuses a request that lacks the access that it needs, and one too many.
 func (k *keyring) check(r *http.Request, needs access) error {
-	if err := k.checkOrigin(r); err != nil {
-		return err
-	}
-	if needs == anyone {
-		return nil
-	}
 	has := anyone
+	if needs == anyone {
+		return k.checkRate(has)
+	}
 	if token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); ok {
 		if has = k.ofToken(token); has == anyone && k.failed() {
 			return errTooManyTokens
 		}
+	} else if certified(r) {
+		has = owner
 	} else if cookie, err := r.Cookie(cookieName(r)); err == nil {
 		has = k.ofBrowser(cookie.Value, r.Header.Get(secretHeader))
+	}
+	if err := k.checkRate(has); err != nil {
+		return err
 	}
 	switch {
 	case has == anyone:
 		return problem(http.StatusUnauthorized, "the request has no token that this server knows", "open the address that drover has printed, or send Authorization: Bearer with the token of its file")
 	case has < needs:
 		return problem(http.StatusForbidden, "this token can only read", "use the token of the owner")
+	}
+	return nil
+}
+
+// certified reports whether a program has shown a certificate that the server has verified. A browser shows it to each page that asks
+// for it: its requests need the cookie and the secret too.
+func certified(r *http.Request) bool {
+	return r.TLS != nil && len(r.TLS.VerifiedChains) > 0 && r.Header.Get("Origin") == "" && r.Header.Get("Sec-Fetch-Site") == "" && r.Header.Get("Cookie") == ""
+}
+
+func (k *keyring) checkRate(has access) error {
+	if !k.rates[has].Allow() {
+		return errTooManyRequests
 	}
 	return nil
 }
@@ -166,7 +184,7 @@ func (k *keyring) trade(token, cookie string) (browser, error) {
 
 var (
 	errWrongToken    = problem(http.StatusUnauthorized, "the server does not know this token", "open the address that drover has printed last")
-	errTooManyTokens = problem(http.StatusTooManyRequests, "there were too many wrong tokens", "wait for a minute")
+	errTooManyTokens = tooMany("there were too many wrong tokens", "wait for a minute", failureTime)
 )
 
 // failed counts a wrong token, and reports whether there were too many. A right one is always accepted.

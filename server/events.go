@@ -26,8 +26,12 @@ const (
 	changePause = 200 * time.Millisecond // between two notices of changes
 )
 
-// streaming is a context that ends with the request or the server.
-func (s *Server) streaming(r *http.Request) (context.Context, context.CancelFunc) {
+// streaming is a context that ends with the request or the server. It refuses a stream too many.
+func (s *Server) streaming(r *http.Request) (context.Context, context.CancelFunc, error) {
+	leave, ok := s.streams.take()
+	if !ok {
+		return nil, nil, tooMany(fmt.Sprintf("%d streams are open", maxStreams), "close one, or try again later", retryAfter)
+	}
 	ctx, cancel := context.WithCancel(r.Context())
 	go func() {
 		select {
@@ -36,7 +40,7 @@ func (s *Server) streaming(r *http.Request) (context.Context, context.CancelFunc
 		case <-ctx.Done():
 		}
 	}()
-	return ctx, cancel
+	return ctx, sync.OnceFunc(func() { cancel(); leave() }), nil
 }
 
 func (s *Server) serveEvents(w http.ResponseWriter, r *http.Request) error {
@@ -54,7 +58,10 @@ func (s *Server) serveEvents(w http.ResponseWriter, r *http.Request) error {
 	if !strings.Contains(r.Header.Get("Accept"), "text/event-stream") {
 		return writeLines(w, &own, after)
 	}
-	ctx, stop := s.streaming(r)
+	ctx, stop, err := s.streaming(r)
+	if err != nil {
+		return err
+	}
 	defer stop()
 	out := newStream(w)
 	entries, live := make(chan record.Line, 256), make(chan frame, 64)
@@ -342,13 +349,16 @@ func (s *Server) notify(ctx context.Context, run *record.Run, q *Question) {
 
 func (s *Server) serveChanges(w http.ResponseWriter, r *http.Request) error {
 	s.startWatching()
-	ctx, stop := s.streaming(r)
+	ctx, stop, err := s.streaming(r)
+	if err != nil {
+		return err
+	}
 	defer stop()
 	out := newStream(w)
 	beat := time.NewTicker(beatEvery)
 	defer beat.Stop()
 	next := s.watch.next()
-	err := out.send("runs", "", []byte("{}"))
+	err = out.send("runs", "", []byte("{}"))
 	for err == nil && out.flush() == nil {
 		select {
 		case <-next:

@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"reflect"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -39,7 +38,11 @@ func openAPI() (json.RawMessage, error) {
 		return nil, err
 	}
 	refusal := func(status int) object {
-		return object{"description": http.StatusText(status), "content": object{"application/problem+json": object{"schema": trouble}}}
+		of := object{"description": http.StatusText(status), "content": object{"application/problem+json": object{"schema": trouble}}}
+		if status == http.StatusTooManyRequests {
+			of["headers"] = object{"Retry-After": object{"description": "Seconds until the request may be made again.", "schema": object{"type": "integer"}}}
+		}
+		return of
 	}
 	for _, r := range apiRoutes {
 		method, path, _ := strings.Cut(r.pattern, " ")
@@ -51,13 +54,23 @@ func openAPI() (json.RawMessage, error) {
 				return nil, err
 			}
 			answer["content"] = object{"application/json": object{"schema": s}}
-		case r.media != "":
-			answer["content"] = object{r.media: object{"schema": object{"type": "string"}}}
+		case len(r.media) > 0:
+			content := object{}
+			for _, media := range r.media {
+				content[media] = object{"schema": object{"type": "string"}}
+			}
+			answer["content"] = content
+		}
+		if r.status == http.StatusCreated {
+			answer["headers"] = object{"Location": object{"description": "The path of the run.", "schema": object{"type": "string"}}}
 		}
 		responses := object{strconv.Itoa(r.status): answer}
-		statuses := append([]int{400, 403, 421, 500}, r.refuses...)
+		statuses := append([]int{400, 403, 414, 421, 429, 431, 500}, r.refuses...)
 		if r.needs != anyone {
 			statuses = append(statuses, 401)
+		}
+		if r.body != nil {
+			statuses = append(statuses, 408, 413, 415)
 		}
 		if strings.Contains(path, "{") || path == "/v1/compare" {
 			statuses = append(statuses, 404)
@@ -65,7 +78,7 @@ func openAPI() (json.RawMessage, error) {
 		for _, status := range statuses {
 			responses[strconv.Itoa(status)] = refusal(status)
 		}
-		operation := object{"operationId": operationID(method, path), "summary": r.about, "responses": responses}
+		operation := object{"operationId": r.id, "summary": r.about, "responses": responses}
 		if params := r.parameters(path); len(params) > 0 {
 			operation["parameters"] = params
 		}
@@ -75,7 +88,7 @@ func openAPI() (json.RawMessage, error) {
 			if err != nil {
 				return nil, err
 			}
-			operation["requestBody"] = object{"content": object{"application/json": object{"schema": s}}}
+			operation["requestBody"] = object{"required": true, "content": object{"application/json": object{"schema": s, "example": r.example}}}
 		case path == "/v1/bundles":
 			operation["requestBody"] = object{"required": true, "content": object{"application/zip": object{"schema": object{"type": "string"}}}}
 		}
@@ -122,23 +135,9 @@ func (r *route) parameters(path string) (all []any) {
 		if p.kind == "date-time" {
 			form = object{"type": "string", "format": p.kind}
 		}
-		all = append(all, object{"name": p.name, "in": "query", "required": path == "/v1/compare", "description": p.about, "schema": form})
+		all = append(all, object{"name": p.name, "in": "query", "required": path == "/v1/compare", "description": p.about, "schema": form, "example": p.example})
 	}
 	return all
-}
-
-// operationID is "listRuns" for GET /v1/runs: a verb and the last words of the path.
-func operationID(method, path string) string {
-	words := slices.DeleteFunc(strings.Split(strings.TrimPrefix(path, "/v1/"), "/"), func(w string) bool { return strings.HasPrefix(w, "{") })
-	id := map[string]string{http.MethodGet: "get", http.MethodPost: "post"}[method]
-	if strings.HasSuffix(path, "}") {
-		id += "One"
-	}
-	for _, w := range words {
-		w, _, _ = strings.Cut(w, ".")
-		id += strings.ToUpper(w[:1]) + w[1:]
-	}
-	return id
 }
 
 func (s *Server) serveOpenAPI(w http.ResponseWriter, _ *http.Request) error {

@@ -290,7 +290,7 @@ func (s *Server) serveStart(w http.ResponseWriter, r *http.Request) error {
 	}
 	id, err := s.o.Starter.Start(r.Context(), start)
 	if err != nil {
-		return busy(w, err)
+		return busy(err)
 	}
 	return s.started(w, r, id)
 }
@@ -301,12 +301,11 @@ var ErrBusy = errors.New("as many runs are under way as this server may have")
 // retryAfter is when a client that was refused may ask again.
 const retryAfter = 5 * time.Second
 
-func busy(w http.ResponseWriter, err error) error {
+func busy(err error) error {
 	if !errors.Is(err, ErrBusy) {
 		return err
 	}
-	w.Header().Set("Retry-After", strconv.Itoa(int(retryAfter.Seconds())))
-	return problem(http.StatusTooManyRequests, err.Error(), "try again later, or start drover serve with a larger -n")
+	return tooMany(err.Error(), "try again later, or start drover serve with a larger -n", retryAfter)
 }
 
 func (s *Server) started(w http.ResponseWriter, r *http.Request, id string) error {
@@ -391,7 +390,7 @@ func (s *Server) serveMessage(w http.ResponseWriter, r *http.Request) error {
 			awaitDone(r.Context(), run.Path)
 		}
 		next.Run, err = s.o.Starter.Continue(r.Context(), run, m.Text)
-		err = busy(w, err)
+		err = busy(err)
 	}
 	if err != nil {
 		return err
@@ -465,6 +464,11 @@ func (s *Server) serveBundle(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	leave, ok := s.exports.take()
+	if !ok {
+		return tooMany(fmt.Sprintf("%d bundles are being made", maxExports), "try again later", retryAfter)
+	}
+	defer leave()
 	f, err := os.CreateTemp("", "drover-bundle-")
 	if err != nil {
 		return err
@@ -574,33 +578,48 @@ const (
 )
 
 func (s *Server) serveOpen(w http.ResponseWriter, r *http.Request) error {
-	stop, err := readWithin(w, bundleTime)
-	if err != nil {
-		return err
+	leave, ok := s.uploads.take()
+	if !ok {
+		return tooMany("another bundle is being opened", "try again when it is open", retryAfter)
 	}
-	run, err := s.open(http.MaxBytesReader(w, r.Body, maxBundle))
-	if err = errors.Join(err, stop()); err != nil {
+	defer leave()
+	var run *record.Run
+	err := readWithin(w, bundleTime, func() (err error) {
+		run, err = s.open(http.MaxBytesReader(w, r.Body, maxBundle))
+		return err
+	})
+	if err != nil {
 		return err
 	}
 	return s.writeRun(w, r, http.StatusCreated, run)
 }
 
-// open keeps a bundle until the server is closed.
-func (s *Server) open(from io.Reader) (_ *record.Run, err error) {
+// bundlePath is the path of the next bundle.
+func (s *Server) bundlePath() (_ string, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
 	case s.closed:
-		return nil, problem(http.StatusServiceUnavailable, "the server is about to end", "open the bundle at the next one")
+		return "", errEnding
 	case len(s.bundles) >= maxBundles:
-		return nil, problem(http.StatusUnprocessableEntity, fmt.Sprintf("%d bundles are open", maxBundles), "start the server again to close them")
+		return "", problem(http.StatusUnprocessableEntity, fmt.Sprintf("%d bundles are open", maxBundles), "start the server again to close them")
 	}
 	if s.dir == "" {
 		if s.dir, err = os.MkdirTemp("", "drover-bundles-"); err != nil {
-			return nil, err
+			return "", err
 		}
 	}
-	path := filepath.Join(s.dir, strconv.Itoa(len(s.bundles)+1)+".zip")
+	return filepath.Join(s.dir, strconv.Itoa(len(s.bundles)+1)+".zip"), nil
+}
+
+var errEnding = problem(http.StatusServiceUnavailable, "the server is about to end", "open the bundle at the next one")
+
+// open keeps a bundle until the server is closed. There is one call at a time.
+func (s *Server) open(from io.Reader) (*record.Run, error) {
+	path, err := s.bundlePath()
+	if err != nil {
+		return nil, err
+	}
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return nil, err
@@ -612,6 +631,11 @@ func (s *Server) open(from io.Reader) (_ *record.Run, err error) {
 	run, err := record.OpenBundle(path)
 	if err != nil {
 		return nil, errors.Join(problem(http.StatusUnprocessableEntity, "the file cannot be opened: "+err.Error(), "send a file of drover runs export"), os.Remove(path))
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return nil, errors.Join(errEnding, run.Close())
 	}
 	s.bundles = append(s.bundles, run)
 	return run, nil

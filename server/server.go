@@ -5,6 +5,7 @@ package server
 import (
 	"context"
 	"crypto/rand"
+	"crypto/tls"
 	"embed"
 	"errors"
 	"fmt"
@@ -14,6 +15,8 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"path"
+	"strings"
 	"sync"
 	"time"
 
@@ -32,6 +35,9 @@ type Options struct {
 	Starter Starter
 	// Hosts are names of the server beside localhost and addresses. A request for another name is refused.
 	Hosts []string
+	// TLS has the certificate of the server. Nil means no TLS. If it verifies certificates of clients, a program with one needs no
+	// token.
+	TLS *tls.Config
 	// Version is what the server says it is.
 	Version string
 	// Notify is called for each question and each end of a run, one after the other. Nil means no notices.
@@ -48,6 +54,9 @@ type Server struct {
 	handler http.Handler
 	watch   watch
 	closing chan struct{} // ends the streams
+	streams slots
+	exports slots
+	uploads slots
 
 	mu      sync.Mutex
 	bundles []*record.Run
@@ -65,7 +74,8 @@ func New(ctx context.Context, o Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{o: o, index: ix, keys: keyring{owner: rand.Text(), viewer: rand.Text(), hosts: o.Hosts}, closing: make(chan struct{})}
+	s := &Server{o: o, index: ix, keys: keyring{owner: rand.Text(), viewer: rand.Text(), hosts: o.Hosts, rates: limiters()}, closing: make(chan struct{})}
+	s.streams, s.exports, s.uploads = make(slots, maxStreams), make(slots, maxExports), make(slots, 1)
 	s.handler = s.routes()
 	s.watch.changed = make(chan struct{})
 	if o.Notify != nil {
@@ -98,18 +108,33 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.Set("Referrer-Policy", "no-referrer")
 	h.Set("Cross-Origin-Opener-Policy", "same-origin")
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
+	if strings.HasPrefix(r.URL.Path, "/v1/") {
+		h.Set("Cache-Control", "no-store")
+	}
+	serving(s.serve)(patient(w), r)
+}
+
+// serve checks what is the same for all requests.
+func (s *Server) serve(w http.ResponseWriter, r *http.Request) error {
+	if r.Body == nil || r.Body == http.NoBody {
+		_ = http.NewResponseController(w).SetReadDeadline(time.Time{}) // the time is for bodies, and not for streams
+	}
+	if err := errors.Join(checkSize(r), s.keys.checkOrigin(r)); err != nil {
+		return err
+	}
+	if at := r.URL.Path; at != "/" && path.Clean(at) != strings.TrimSuffix(at, "/") || r.Method == http.MethodConnect {
+		return problem(http.StatusNotFound, "there is nothing at "+at, "GET /v1/openapi.json lists what there is")
+	}
 	s.handler.ServeHTTP(w, r)
+	return nil
 }
 
 const contentPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data: blob:; font-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
-// maxConnections is how many there are at a time; others wait.
-const maxConnections = 512
-
 // Serve serves connections of a listener until ctx ends. Requests under way get a second to end; streams end at once.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	server := &http.Server{
-		Handler: s, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 32 << 10,
+		Handler: s, ReadHeaderTimeout: headerTime, ReadTimeout: bodyTime, WriteTimeout: slowClient, IdleTimeout: idleTime, MaxHeaderBytes: 2 * (maxTarget + maxHeader),
 		ErrorLog: slog.NewLogLogger(s.o.Logger.Handler(), slog.LevelDebug),
 	}
 	closed := make(chan struct{})
@@ -127,7 +152,13 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 			<-closed
 		}
 	}()
-	err := server.Serve(netutil.LimitListener(l, maxConnections))
+	l = netutil.LimitListener(l, maxConnections)
+	if s.o.TLS != nil {
+		own := s.o.TLS.Clone()
+		own.NextProtos = []string{"h2", "http/1.1"}
+		l = tls.NewListener(l, own) // outside of the other: net/http looks for its connections
+	}
+	err := server.Serve(l)
 	if errors.Is(err, http.ErrServerClosed) && ctx.Err() != nil {
 		return nil
 	}

@@ -193,7 +193,7 @@ func (c *control) request(ctx context.Context, method, path string, body any) (*
 	r.Header.Set("Content-Type", "application/json")
 	resp, err := c.client.Do(r)
 	if err != nil {
-		return nil, fmt.Errorf("the program of the run cannot be reached: %w", err)
+		return nil, problem(http.StatusBadGateway, "the program of the run cannot be reached: "+err.Error(), "look at the run again: it may have ended")
 	}
 	if resp.StatusCode < 300 {
 		return resp, nil
@@ -201,7 +201,7 @@ func (c *control) request(ctx context.Context, method, path string, body any) (*
 	defer func() { _ = resp.Body.Close() }()
 	var p Problem
 	if err := json.NewDecoder(io.LimitReader(resp.Body, maxBody)).Decode(&p); err != nil {
-		return nil, fmt.Errorf("the program of the run answered with status %d", resp.StatusCode)
+		return nil, problem(http.StatusBadGateway, fmt.Sprintf("the program of the run answered with status %d", resp.StatusCode), "look at the run again: it may have ended")
 	}
 	return nil, &p
 }

@@ -371,6 +371,9 @@ func (j *job) run(parent context.Context) error {
 	if err != nil {
 		return err
 	}
+	if j.options.live.served != "" {
+		endWithServer()
+	}
 	if approver = j.goLive(approver, cancel); j.live != nil {
 		defer func() { _ = j.live.Close() }() // it cannot fail
 		display = liveView{display, j.live}

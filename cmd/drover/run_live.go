@@ -9,7 +9,9 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
 	"sync"
+	"time"
 
 	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/event"
@@ -42,6 +44,20 @@ func (f liveFlags) check(keep keepFlags) error {
 
 // asked means that questions may be answered from elsewhere, so that they wait even if no terminal can answer them.
 func (f liveFlags) asked() bool { return f.watch || f.served != "" }
+
+// endWithServer ends the process of a run when the server that started it has gone. Linux and Windows do so themselves, see
+// package proc; elsewhere this is the only way.
+func endWithServer() {
+	server := os.Getppid()
+	go func() {
+		for os.Getppid() == server {
+			time.Sleep(200 * time.Millisecond)
+		}
+		if self, err := os.FindProcess(os.Getpid()); err == nil {
+			_ = self.Kill()
+		}
+	}()
+}
 
 // goLive has the run watched and controlled from elsewhere, if it is kept. local is the approver of the terminal, or nil.
 func (j *job) goLive(local gate.Approver, stop context.CancelCauseFunc) gate.Approver {

@@ -33,8 +33,8 @@ It listens on loopback alone, unless --listen names another address: then --tls-
 is printed has a token, and is for you; programs find it in the file that is printed. --viewer prints an address that can only
 read.
 
-A started run is a process of its own: it goes on if this server is killed, and the next one shows it. Ctrl-C stops the server
-and the runs that it has started.`
+A started run ends with this server. If the server is killed, so are its runs: the next server shows them as lost, with all that
+they had recorded, and continues them. Ctrl-C stops the server and its runs in good order. Runs of other programs go on.`
 
 // serveOptions are the flags and arguments of drover serve.
 type serveOptions struct {

@@ -12,7 +12,6 @@ import (
 	"maps"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -25,6 +24,7 @@ import (
 	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/agentfile"
 	"github.com/drover-agents/drover/internal/ident"
+	"github.com/drover-agents/drover/internal/proc"
 	"github.com/drover-agents/drover/record"
 	"github.com/drover-agents/drover/server"
 )
@@ -38,7 +38,7 @@ type starter struct {
 	store   *record.Store
 
 	mu      sync.Mutex
-	running map[string]*exec.Cmd // by the id of the run
+	running map[string]*proc.Process // by the id of the run
 	ending  bool
 	ended   sync.WaitGroup
 }
@@ -48,7 +48,7 @@ func newStarter(o *serveOptions) (*starter, error) {
 	if err != nil {
 		return nil, err
 	}
-	st := &starter{o: o, program: program, agents: map[string]*agentfile.File{}, running: map[string]*exec.Cmd{}}
+	st := &starter{o: o, program: program, agents: map[string]*agentfile.File{}, running: map[string]*proc.Process{}}
 	if st.store, err = openRuns(""); err != nil {
 		return nil, err
 	}
@@ -278,29 +278,22 @@ func (st *starter) narrow(s server.Start) (args []string, err error) {
 // startTime is how long a run may take until it is kept: copies of mounts come before that.
 const startTime = 2 * time.Minute
 
-// launch starts drover run, and returns when the run is kept.
+// launch starts drover run, and returns when the run is kept. The run ends with this process, however that ends.
 func (st *starter) launch(ctx context.Context, folder string, args []string, prompt string) (id string, err error) {
 	id = ident.NewUUID()
-	errs, err := os.CreateTemp("", "drover-serve-")
-	if err != nil {
-		return "", err
-	}
-	defer func() { _ = errs.Close() }()
-	if err := os.Remove(errs.Name()); err != nil { // the open file stays
-		return "", err
-	}
-	cmd := exec.Command(st.program, append([]string{"run", "--quiet", "--served=" + id}, args...)...)
-	cmd.Dir, cmd.Stderr, cmd.Stdin = folder, errs, strings.NewReader(prompt)
-	cmd.SysProcAttr = ownGroup()
 	st.mu.Lock()
+	var run *proc.Process
 	switch {
 	case st.ending:
-		err = errors.New("the server is about to end")
+		err = errEnding
 	case len(st.running) >= st.o.most:
 		err = fmt.Errorf("%w: %d", server.ErrBusy, st.o.most)
 	default:
-		if err = cmd.Start(); err == nil {
-			st.running[id] = cmd
+		run, err = proc.Start(ctx, proc.Spec{
+			Path: st.program, Args: append([]string{"run", "--quiet", "--served=" + id}, args...), Dir: folder, Env: os.Environ(), NoPIDNamespace: true,
+		})
+		if err == nil {
+			st.running[id] = run
 			st.ended.Add(1)
 		}
 	}
@@ -308,14 +301,23 @@ func (st *starter) launch(ctx context.Context, folder string, args []string, pro
 	if err != nil {
 		return "", err
 	}
-	over := make(chan error, 1)
+	var errs firstBytes
+	var pipes sync.WaitGroup
+	pipes.Go(func() {
+		_, _ = io.WriteString(run.Stdin(), prompt) // a run that does not read it says why
+		_ = run.Stdin().Close()
+	})
+	pipes.Go(func() { _, _ = io.Copy(io.Discard, run.Stdout()) })
+	pipes.Go(func() { _, _ = io.Copy(&errs, run.Stderr()) })
+	over := make(chan proc.Status, 1)
 	go func() {
 		defer st.ended.Done()
-		err := cmd.Wait()
+		status := run.Wait()
+		pipes.Wait()
 		st.mu.Lock()
 		delete(st.running, id)
 		st.mu.Unlock()
-		over <- err
+		over <- status
 	}()
 	ctx, done := context.WithTimeout(ctx, startTime)
 	defer done()
@@ -326,29 +328,39 @@ func (st *starter) launch(ctx context.Context, folder string, args []string, pro
 			return "", err
 		}
 		select {
-		case err := <-over:
+		case status := <-over:
 			if _, found := st.store.Find(id); found == nil {
 				return id, nil
 			}
-			return "", notStarted(err, errs)
+			return "", notStarted(status, errs.text)
 		case <-time.After(20 * time.Millisecond):
 		case <-ctx.Done():
-			return "", errors.Join(fmt.Errorf("the run was not kept in time, and is stopped: %w", context.Cause(ctx)), cmd.Process.Kill())
+			return "", errors.Join(fmt.Errorf("the run was not kept in time, and is stopped: %w", context.Cause(ctx)), run.Kill())
 		}
 	}
 }
 
+// firstBytes keeps the beginning of what is written.
+type firstBytes struct{ text []byte }
+
+func (b *firstBytes) Write(text []byte) (int, error) {
+	b.text = append(b.text, text[:min(len(text), 16<<10-len(b.text))]...)
+	return len(text), nil
+}
+
 // notStarted is why a process ended before its run began, in its own words.
-func notStarted(err error, errs *os.File) error {
-	text, readErr := io.ReadAll(io.NewSectionReader(errs, 0, 16<<10))
-	if readErr != nil {
-		return errors.Join(err, readErr)
-	}
-	p := refused("the run was not started: %s", cmp.Or(strings.TrimSpace(strings.TrimPrefix(string(text), "drover: ")), fmt.Sprint(err)))
-	if exit, ok := errors.AsType[*exec.ExitError](err); !ok || exit.ExitCode() != exitUsage {
+func notStarted(status proc.Status, errs []byte) error {
+	why := strings.TrimSpace(strings.TrimPrefix(string(errs), "drover: "))
+	p := refused("the run was not started: %s", cmp.Or(why, status.Signal, fmt.Sprintf("exit code %d", status.Code)))
+	if status.Code != exitUsage {
 		p.Status, p.Title = http.StatusInternalServerError, http.StatusText(http.StatusInternalServerError)
 	}
 	return p
+}
+
+var errEnding = &server.Problem{
+	Type: "about:blank", Title: http.StatusText(http.StatusServiceUnavailable), Status: http.StatusServiceUnavailable,
+	Detail: "the server is about to end", Next: "start the run at the next one",
 }
 
 // Again implements [server.Starter]: what of a run's command line a request can say. Limits and rules that it had are kept.
@@ -438,8 +450,10 @@ const patience = 20 * time.Second
 func (st *starter) close() error {
 	st.mu.Lock()
 	st.ending = true
-	for _, cmd := range st.running {
-		_ = interruptProcess(cmd.Process) // what has ended cannot be stopped
+	for _, run := range st.running {
+		if run.Signal(os.Interrupt) != nil { // it has ended, or the system has no such signal
+			_ = run.Kill()
+		}
 	}
 	st.mu.Unlock()
 	over := make(chan struct{})
@@ -454,8 +468,8 @@ func (st *starter) close() error {
 	}
 	st.mu.Lock()
 	n := len(st.running)
-	for _, cmd := range st.running {
-		_ = cmd.Process.Kill()
+	for _, run := range st.running {
+		_ = run.Kill()
 	}
 	st.mu.Unlock()
 	<-over
