@@ -56,7 +56,7 @@ mutate: setup ## break each promise on purpose and see its test fail (MUTATE="-r
 picture: setup ## draw the picture of README again, from a run of the demo
 	@$(GO) test ./cmd/drover -run '^TestDemo_Picture$$' -update
 
-setup: ## install the pinned CLI, and bubblewrap, socat and tmux where possible
+setup: ## install the pinned CLI, and bubblewrap, socat, tmux and Chromium where possible
 	@$(GO) run ./tools/setup
 
 lint: $(GOLANGCI) $(STATICCHECK) ## check formatting, vet for three systems, linters, modules, the API listing

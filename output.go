@@ -47,6 +47,8 @@ type RunRecord interface {
 type RunStart struct {
 	RunID, PromptName, Agent string
 	Began                    time.Time
+	// Deadline is when the run has to be over.
+	Deadline guard.Deadline
 	// Settings are those of the options, and Resume is the token of the conversation that the run continues.
 	Settings agent.Settings
 	Resume   string
@@ -75,7 +77,7 @@ func (e *evaluation) beginRecord(ctx context.Context) {
 		return
 	}
 	start := RunStart{
-		RunID: e.run.RunID, PromptName: e.prompt.Name(), Agent: e.adapter.Agent(), Began: e.began, Settings: e.opts.Settings,
+		RunID: e.run.RunID, PromptName: e.prompt.Name(), Agent: e.adapter.Agent(), Began: e.began, Deadline: e.deadline, Settings: e.opts.Settings,
 		Resume: e.resumeToken(), Dir: e.opts.Dir, Session: e.opts.Session, After: e.after,
 	}
 	if w := e.workingDir.workspace(); w != nil {

@@ -61,6 +61,9 @@ func At(t time.Time) Deadline { return Clock(nil).At(t) }
 // IsZero reports whether there is no deadline.
 func (d Deadline) IsZero() bool { return d.at.IsZero() }
 
+// Time returns the moment, which is zero if there is no deadline.
+func (d Deadline) Time() time.Time { return d.at }
+
 // Equal reports whether both are the same moment, or both none.
 func (d Deadline) Equal(other Deadline) bool { return d.at.Equal(other.at) }
 

@@ -51,6 +51,8 @@ type Info struct {
 	ID      string    `json:"id"`
 	Session string    `json:"session"`
 	Began   time.Time `json:"began"`
+	// Deadline is when the run had to be over; zero without a deadline.
+	Deadline time.Time `json:"deadline,omitzero"`
 	// Agent is the name of the adapter, and Prompt that of the prompt.
 	Agent  string `json:"agent"`
 	Prompt string `json:"prompt"`

@@ -164,7 +164,7 @@ func (k *keptRun) Path() string { return k.dir }
 func (k *keptRun) info() Info {
 	s := k.start
 	info := Info{
-		Format: Format, ID: s.RunID, Session: s.Session.ID(), Began: s.Began, Agent: s.Agent, Prompt: s.PromptName, Name: k.opts.Name,
+		Format: Format, ID: s.RunID, Session: s.Session.ID(), Began: s.Began, Deadline: s.Deadline.Time(), Agent: s.Agent, Prompt: s.PromptName, Name: k.opts.Name,
 		Folder: k.opts.Folder, Model: s.Settings.Model, Resumes: s.Resume, Command: k.opts.Command, Settings: settingsOf(s.Settings),
 		Versions: map[string]string{"system": runtime.GOOS + "/" + runtime.GOARCH, "go": runtime.Version()},
 	}

@@ -7,7 +7,8 @@ import { api } from "./api.js";
 import { clock, count, dayAndTime, money, plural, titleOf } from "./format.js";
 import { statusOf } from "./runs.js";
 import { askedFor } from "./questions.js";
-import { diffTable, lineSpan, parseDiff, plain, textSpan } from "./text.js";
+import { plain } from "./plain.js";
+import { diffTable, lineSpan, parseDiff, textSpan } from "./text.js";
 
 export class ComparePage {
   /** @param {import("./app.js").App} app */

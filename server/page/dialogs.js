@@ -5,7 +5,8 @@
 import { h, fill, button, openDialog, announce } from "./dom.js";
 import { api } from "./api.js";
 import { dayAndTime, money, plural, titleOf } from "./format.js";
-import { lineSpan, plain, textSpan } from "./text.js";
+import { plain } from "./plain.js";
+import { lineSpan, textSpan } from "./text.js";
 
 /** Says in a dialog what did not work, and what to do. */
 export function failed(title, err) {
@@ -163,4 +164,3 @@ export function openBundle(app, control) {
   } });
   return [input, button("Open a bundle", { ...control, onclick: () => input.click() })];
 }
-

@@ -2,7 +2,8 @@
 
 // Elements, icons, dialogs. Texts become text nodes only: there is no way from here to markup.
 
-import { plain } from "./text.js";
+import { plain } from "./plain.js";
+
 
 /**
  * Makes an element. Properties: class, on*, data-*, aria-*, and attributes; children: nodes, texts, lists, null.

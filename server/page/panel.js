@@ -5,7 +5,8 @@
 import { h, fill, icon, button, setText } from "./dom.js";
 import { api } from "./api.js";
 import { clock, count, duration, money, plural, size } from "./format.js";
-import { appendText, block, diffTable, exact, inputBlocks, json, lineSpan, outputBlocks, parseDiff, plain, textSpan } from "./text.js";
+import { plain } from "./plain.js";
+import { appendText, block, diffTable, exact, inputBlocks, json, lineSpan, outputBlocks, parseDiff, textSpan } from "./text.js";
 import { endWord, shapeOf } from "./timeline.js";
 import { endOf, isEdit, labelOf, pathOf, shortPath, summaryOf, targetOf, tookOf, turnOf } from "./model.js";
 
@@ -524,4 +525,3 @@ export function splitPrompt(p) {
   if (current.lines.some((l) => l.trim()) || current.path) sections.push(current);
   return sections.map((s) => ({ title: s.title, path: s.path, text: s.lines.join("\n").trim(), hash: hashes.get(s.path)?.hash ?? "", summary: s.lines.some((l) => l.startsWith("This is a summary.")) }));
 }
-

@@ -5,7 +5,8 @@
 import { h, fill, icon, button, key, announce } from "./dom.js";
 import { api } from "./api.js";
 import { ago, clock } from "./format.js";
-import { inputBlocks, lineSpan, plain, textSpan } from "./text.js";
+import { plain } from "./plain.js";
+import { inputBlocks, lineSpan, textSpan } from "./text.js";
 
 /** What a question is about, in one line. */
 export function askedFor(q) {

@@ -9,7 +9,8 @@ import { RunModel, parseFilter, targetOf } from "./model.js";
 import { endWord, Timeline } from "./timeline.js";
 import { Panel, tabNames } from "./panel.js";
 import { QuestionStrip, askedFor } from "./questions.js";
-import { appendText, plain, textSpan } from "./text.js";
+import { plain } from "./plain.js";
+import { appendText, textSpan } from "./text.js";
 import { chooseRun, failed, sendMessage, startRun } from "./dialogs.js";
 
 const kinds = [["model", "Model", "model"], ["native", "Native", "native"], ["ours", "Ours", "ours"], ["denied", "Denied", "denied"], ["failed", "Failed", "failed"], ["waiting", "Waiting", "waiting"]];

@@ -7,7 +7,8 @@ import { api, follow } from "./api.js";
 import { clock, count, dayAndTime, money, plural, timeOfDay, titleOf } from "./format.js";
 import { endWord } from "./timeline.js";
 import { answerButtons, askedFor, waitingShort } from "./questions.js";
-import { lineSpan, plain, textSpan } from "./text.js";
+import { plain } from "./plain.js";
+import { lineSpan, textSpan } from "./text.js";
 import { openBundle, startRun } from "./dialogs.js";
 
 const filters = [["all", "All", () => true], ["live", "Live", (r) => r.state === "running"], ["wrong", "Went wrong", (r) => wentWrong(r)], ["denied", "With denials", (r) => r.denied > 0]];
@@ -292,4 +293,3 @@ export function statusOf(r) {
   if (r.status === "interrupted") return r.kind === "deadline" ? ["failed", "failed", "Past deadline"] : ["stopped", "quiet", "Stopped"];
   return ["failed", "failed", r.kind === "deadline" ? "Past deadline" : endWord(r.status, r.kind)];
 }
-

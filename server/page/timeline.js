@@ -5,7 +5,8 @@
 
 import { announce, h, fill, icon, setText } from "./dom.js";
 import { duration, money, plural, tick, tickStep, clock } from "./format.js";
-import { appendText, plain, lineSpan } from "./text.js";
+import { plain } from "./plain.js";
+import { appendText, lineSpan } from "./text.js";
 import { allNodes, endOf, flatten, isOpen, labelOf, targetOf, tookOf } from "./model.js";
 
 /** Rows beyond the view that are elements too, so that a fast scroll shows no gap. */
@@ -566,4 +567,3 @@ function toneOf(node) {
 export function endWord(status, kind) {
   return { success: "Done", error: "Failed", interrupted: "Stopped", max_turns: "Out of turns", max_budget: "Out of budget" }[status] ?? (kind || status || "Ended");
 }
-

@@ -4,10 +4,11 @@
 
 import { test } from "node:test";
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
+import { readFileSync, readdirSync } from "node:fs";
 import { RunModel, allNodes, flatten, isOpen, labelOf, parseFilter, targetOf, tookOf } from "../page/model.js";
 import { readEvents } from "../page/api.js";
-import { exact, parseDiff, plain } from "../page/text.js";
+import { plain } from "../page/plain.js";
+import { exact, parseDiff } from "../page/text.js";
 import { count, duration, money, plural, tickStep, titleOf } from "../page/format.js";
 import { splitPrompt } from "../page/panel.js";
 
@@ -285,4 +286,16 @@ test("figures are short and exact enough", () => {
   assert.deepEqual([954, 16_700, 167_000, 1_310_000].map(count), ["954", "16.7k", "167k", "1.31M"]);
   assert.deepEqual([plural(1, "call"), plural(2000, "call")], ["1 call", "2,000 calls"]);
   assert.equal(tickStep(246_000, 4), 120_000);
+});
+
+test("the modules of the page do not import each other in a circle", () => {
+  const folder = new URL("../page/", import.meta.url);
+  const modules = readdirSync(folder).filter((name) => name.endsWith(".js"));
+  const imports = new Map(modules.map((name) => [name, [...readFileSync(new URL(name, folder), "utf8").matchAll(/from "\.\/([\w.]+)"/g)].map((m) => m[1])]));
+  assert.ok(imports.get("text.js")?.includes("dom.js"), "the imports are seen");
+  const walk = (name, above) => {
+    assert.ok(!above.includes(name), `a circle: ${[...above, name].join(" -> ")}`);
+    for (const next of imports.get(name) ?? []) walk(next, [...above, name]);
+  };
+  for (const name of modules) walk(name, []);
 });

@@ -44,7 +44,7 @@ func (m *machine) run(_ context.Context, name string, args ...string) (string, e
 	case !m.lists:
 		return "", errors.New("unable to locate package")
 	default:
-		m.programs[map[string]string{"bubblewrap": "bwrap", "socat": "socat", "tmux": "tmux"}[args[len(args)-1]]] = true
+		m.programs[map[string]string{"bubblewrap": "bwrap", "socat": "socat", "tmux": "tmux", "chromium": "chromium"}[args[len(args)-1]]] = true
 	}
 	return "", nil
 }
@@ -61,40 +61,40 @@ func TestSetup_InstallsMissingPrograms(t *testing.T) {
 	}{
 		{
 			name:    "all there",
-			machine: machine{programs: map[string]bool{"bwrap": true, "socat": true, "tmux": true, "apt-get": true}},
-			want:    "set-up    claude 2.1.325 (pinned)  ok    bubblewrap 0.8.0  ok    socat 0.8.0  ok    tmux 0.8.0  ok\n",
+			machine: machine{programs: map[string]bool{"bwrap": true, "socat": true, "tmux": true, "chromium": true, "apt-get": true}},
+			want:    "set-up    claude 2.1.325 (pinned)  ok    bubblewrap 0.8.0  ok    socat 0.8.0  ok    tmux 0.8.0  ok    chromium 0.8.0  ok\n",
 		},
 		{
 			name:    "installed without fetching lists",
-			machine: machine{programs: map[string]bool{"socat": true, "tmux": true, "apt-get": true}, lists: true},
+			machine: machine{programs: map[string]bool{"socat": true, "tmux": true, "chromium": true, "apt-get": true}, lists: true},
 			fresh:   true,
-			want:    "set-up    claude 2.1.325 (pinned)  installed    bubblewrap 0.8.0  installed    socat 0.8.0  ok    tmux 0.8.0  ok\n",
+			want:    "set-up    claude 2.1.325 (pinned)  installed    bubblewrap 0.8.0  installed    socat 0.8.0  ok    tmux 0.8.0  ok    chromium 0.8.0  ok\n",
 			calls:   []string{install + "bubblewrap"},
 		},
 		{
 			name:    "lists fetched once",
 			machine: machine{programs: map[string]bool{"apt-get": true}},
-			want:    "set-up    claude 2.1.325 (pinned)  ok    bubblewrap 0.8.0  installed    socat 0.8.0  installed    tmux 0.8.0  installed\n",
-			calls:   []string{install + "bubblewrap", "apt-get update", install + "bubblewrap", install + "socat", install + "tmux"},
+			want:    "set-up    claude 2.1.325 (pinned)  ok    bubblewrap 0.8.0  installed    socat 0.8.0  installed    tmux 0.8.0  installed    chromium 0.8.0  installed\n",
+			calls:   []string{install + "bubblewrap", "apt-get update", install + "bubblewrap", install + "socat", install + "tmux", install + "chromium"},
 		},
 		{
 			name:    "ordinary user",
-			machine: machine{programs: map[string]bool{"socat": true, "tmux": true, "apt-get": true}},
+			machine: machine{programs: map[string]bool{"socat": true, "tmux": true, "chromium": true, "apt-get": true}},
 			euid:    1000,
-			want: "set-up    claude 2.1.325 (pinned)  ok    bubblewrap  missing    socat 0.8.0  ok    tmux 0.8.0  ok\n" +
+			want: "set-up    claude 2.1.325 (pinned)  ok    bubblewrap  missing    socat 0.8.0  ok    tmux 0.8.0  ok    chromium 0.8.0  ok\n" +
 				"          fix       bubblewrap: sudo apt-get install --no-install-recommends bubblewrap (without it, what the CLI starts may outlive it)\n",
 		},
 		{
 			name:    "no network",
-			machine: machine{programs: map[string]bool{"socat": true, "tmux": true, "apt-get": true}, offline: true},
-			want: "set-up    claude 2.1.325 (pinned)  ok    bubblewrap  missing    socat 0.8.0  ok    tmux 0.8.0  ok\n" +
+			machine: machine{programs: map[string]bool{"socat": true, "tmux": true, "chromium": true, "apt-get": true}, offline: true},
+			want: "set-up    claude 2.1.325 (pinned)  ok    bubblewrap  missing    socat 0.8.0  ok    tmux 0.8.0  ok    chromium 0.8.0  ok\n" +
 				"          fix       bubblewrap: apt-get update && apt-get install bubblewrap (without it, what the CLI starts may outlive it)\n",
 			calls: []string{install + "bubblewrap", "apt-get update"},
 		},
 		{
 			name:    "another distribution",
-			machine: machine{programs: map[string]bool{"bwrap": true, "tmux": true}},
-			want: "set-up    claude 2.1.325 (pinned)  ok    bubblewrap 0.8.0  ok    socat  missing    tmux 0.8.0  ok\n" +
+			machine: machine{programs: map[string]bool{"bwrap": true, "tmux": true, "chromium": true}},
+			want: "set-up    claude 2.1.325 (pinned)  ok    bubblewrap 0.8.0  ok    socat  missing    tmux 0.8.0  ok    chromium 0.8.0  ok\n" +
 				"          fix       socat: install the package socat of your distribution (without it, the CLI's own Bash sandbox cannot reach the network)\n",
 		},
 	}

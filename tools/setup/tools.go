@@ -19,6 +19,7 @@ var tools = []tool{
 	{"bubblewrap", "bwrap", []string{"--version"}, "without it, what the CLI starts may outlive it"},
 	{"socat", "socat", []string{"-V"}, "without it, the CLI's own Bash sandbox cannot reach the network"},
 	{"tmux", "tmux", []string{"-V"}, "without it, the live view is not tested in a terminal"},
+	{"chromium", "chromium", []string{"--version"}, "without it, the page is not tested in a browser"},
 }
 
 var number = regexp.MustCompile(`\d+\.\d+(\.\d+)*`)
