@@ -98,7 +98,8 @@ func (f file) script() (Script, problems) {
 		Strict: f.Strict, StrictRoles: f.StrictRoles, CountTokens: f.CountTokens,
 		IDPrefix: f.IDPrefix, KeepRequests: f.KeepRequests,
 	}
-	ps.add("version", f.Version != fileVersion, "version %d is not known; this program reads version %d", f.Version, fileVersion)
+	ps.add("version", f.Version == 0, "it is missing; write version: %d", fileVersion)
+	ps.add("version", f.Version != 0 && f.Version != fileVersion, "version %d is not known; this program reads version %d", f.Version, fileVersion)
 	for i, t := range f.Turns {
 		s.Turns = append(s.Turns, t.turn(fmt.Sprintf("turns[%d]", i), &ps))
 	}

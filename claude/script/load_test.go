@@ -98,7 +98,7 @@ func TestLoad_Errors(t *testing.T) {
 		{"duplicate key", head + "  - text: hi\n    text: ho\n", "script:4:5: "},
 		{"syntax", head + "  - text: [\n", "script:3:"},
 		{"empty", " \n", "the file is empty"},
-		{"no version", "turns: []\n", "version 0 is not known"},
+		{"no version", "turns: []\n", "script:1:1: version: it is missing; write version: 1"},
 		{"other version", "turns: []\nversion: 2\n", "script:2:10: version: version 2 is not known; this program reads version 1"},
 		{"bad fault", head + "  - text: hi\n    fault:\n      kind: explode\n", `script:5:7: turns[0].fault: unknown kind of fault "explode"`},
 		{"bad status", head + "  - text: hi\n  - error: {status: 99}\n", "script:4:21: turns[1].error.status: status 99"},

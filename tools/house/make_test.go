@@ -45,3 +45,25 @@ func TestVersions_ChangelogHasThatOfTheCode(t *testing.T) {
 		t.Errorf("claude.Version is %q, and the newest version in CHANGELOG.md %q", code, log)
 	}
 }
+
+// The command is built in one way wherever it is built apart from a run of its own tests: as a release, from which the go command has
+// its packages then. SQLite alone takes a minute to compile.
+func TestBuilds_OfTheCommandShareTheCacheOfReleases(t *testing.T) {
+	build := regexp.MustCompile(`go build .*\./cmd/drover|"go", "build".*"\./cmd/drover"|"build".*"\./cmd/drover"`)
+	found := 0
+	for _, name := range []string{"action.yml", "tools/newcomer/newcomer_test.go", "tools/release/main.go"} {
+		text := read(t, name)
+		for line := range strings.Lines(text) {
+			if !build.MatchString(line) {
+				continue
+			}
+			found++
+			if !strings.Contains(line, "-trimpath") || !strings.Contains(text, "CGO_ENABLED=0") {
+				t.Errorf("%s: build with CGO_ENABLED=0 and -trimpath, as a release: %s", name, strings.TrimSpace(line))
+			}
+		}
+	}
+	if found != 3 {
+		t.Errorf("%d builds found, want 3: the rule sees too little", found)
+	}
+}

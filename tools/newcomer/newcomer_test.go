@@ -54,8 +54,8 @@ func TestNewcomer_ProgramsOfThePagesRun(t *testing.T) {
 	n.paste(t)
 	bin := filepath.Join(n.dir, "bin") + string(filepath.Separator)
 	command(t, n.dir, "go", "mod", "tidy")
-	command(t, n.dir, "go", "build", "-o", bin, "./...")
-	command(t, root, "go", "build", "-o", bin, "./cmd/drover")
+	command(t, n.dir, "go", "build", "-trimpath", "-o", bin, "./...")
+	command(t, root, "go", "build", "-trimpath", "-o", bin, "./cmd/drover")
 	text := func(text string) []script.Turn { return []script.Turn{script.Text(text)} }
 
 	n.run(t, want{out: "It sells carts.\n", model: text("It sells carts."), sees: "What does this project do?"}, "ask")
@@ -117,11 +117,15 @@ func (n newcomer) paste(t *testing.T) {
 	}
 }
 
+// goEnv is the environment of the go tool. With -trimpath and without cgo it compiles packages as for a release (tools/release) and
+// for the action: what they share, SQLite above all, is compiled once.
+func goEnv() []string { return append(os.Environ(), "CGO_ENABLED=0") }
+
 // command runs a command of the go tool in a folder, with the settings that this machine has for it.
 func command(t *testing.T, dir string, args ...string) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), args[0], args[1:]...)
-	cmd.Dir = dir
+	cmd.Dir, cmd.Env = dir, goEnv()
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%q: %v\n%s", args, err, out)
 	}
@@ -238,8 +242,8 @@ func (n newcomer) serve(t *testing.T) {
 
 func (n newcomer) test(t *testing.T) {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), "go", "test", "-v", "./kit")
-	cmd.Dir, cmd.Env = n.dir, append(os.Environ(), "DROVER_CLAUDE="+n.cli.Path)
+	cmd := exec.CommandContext(t.Context(), "go", "test", "-trimpath", "-v", "./kit")
+	cmd.Dir, cmd.Env = n.dir, append(goEnv(), "DROVER_CLAUDE="+n.cli.Path)
 	if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), "--- PASS: TestAgent_CannotWrite") {
 		t.Errorf("go test: %v\n%s", err, out)
 	}
