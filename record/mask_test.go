@@ -26,7 +26,7 @@ func TestMasker_NameBesideItsText(t *testing.T) {
 	}
 }
 
-// A value is found in JSON that has other escapes, whoever wrote it.
+// A value is found in JSON that has other escapes than ours.
 func TestMasker_SpellingsOfAValue(t *testing.T) {
 	for _, value := range []string{"plain value", "a\"quoted\" one", "two\nlines", "back\\slash", "<html> & more", "tab\t\b\f\x01", "line\u2028and \"quote\"", "é\"ü\"", "a/slash\"es"} {
 		m := newMasker([]string{value})
