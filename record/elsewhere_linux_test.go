@@ -269,7 +269,7 @@ func TestStore_ImportsNoHostileLog(t *testing.T) {
 		"empty id":                  head(`""`),
 		"id with control bytes":     head(`"a\u001b[31mb"`),
 		"long id":                   head(`"` + strings.Repeat("x", 10_000) + `"`),
-		"invalid day":               strings.Replace(head(`"x"`), "2026-01-02T", "99999-01-02T", 1),
+		"day of another form":       strings.Replace(head(`"x"`), "2026-01-02T", "99999-01-02T", 1),
 		"entry that is missing":     lines[0] + strings.Join(lines[2:], ""),
 		"entry twice":               lines[0] + lines[1] + strings.Join(lines[1:], ""),
 		"no JSON":                   lines[0] + lines[1] + "x\n" + strings.Join(lines[2:], ""),

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/drover-agents/drover/internal/plainjson"
@@ -46,6 +47,9 @@ func (m *masker) text(text []byte) []byte { return m.known.Bytes(text) }
 // them a log cannot be read.
 func (m *masker) json(raw json.RawMessage) json.RawMessage {
 	if bytes.IndexByte(raw, '\\') < 0 && bytes.Equal(m.known.Bytes(raw), raw) {
+		return raw
+	}
+	if !oddlySpelled(raw) && !m.known.MayHide(string(raw)) {
 		return raw
 	}
 	var (
@@ -90,6 +94,11 @@ func (m *masker) json(raw json.RawMessage) json.RawMessage {
 		return raw
 	}
 	return append(out, raw[copied:]...)
+}
+
+// oddlySpelled reports whether a value can be in JSON in another spelling than encoding/json gives it, which the masker knows.
+func oddlySpelled(raw json.RawMessage) bool {
+	return slices.ContainsFunc([]string{`\u`, `\/`, "\u2028", "\u2029"}, func(s string) bool { return bytes.Contains(raw, []byte(s)) })
 }
 
 // value is the value of a name. The name alone may tell that it is a secret.

@@ -132,7 +132,7 @@ func (s *Store) Run(run string) (*Run, error) {
 	return openFolder(dir)
 }
 
-// runDir is the folder of a run. A link on the way to it would lead out of the store, so it is refused.
+// runDir is the folder of a run. A link on the way to it is refused: it leads out of the store.
 func (s *Store) runDir(run string) (dir string, err error) {
 	if !validRun(run) {
 		return "", fmt.Errorf("%q is not the folder of a run", run)

@@ -126,9 +126,12 @@ func oneRun(cmd *cobra.Command, args []string) error {
 	return advice.Wrap(usageError("%s takes one RUN, and there are %d", cmd.CommandPath(), len(args)), "drover runs lists them; last is the latest")
 }
 
-// buffered has f write to standard output in large pieces.
+// buffered has f write to standard output in large pieces. A terminal gets no control characters; a file gets a patch as it is.
 func buffered(cmd *cobra.Command, f func(w io.Writer) error) error {
 	w := bufio.NewWriter(cmd.OutOrStdout())
+	if terminal.Width(cmd.OutOrStdout()) > 0 {
+		return errors.Join(f(runs.Visible(w)), w.Flush())
+	}
 	return errors.Join(f(w), w.Flush())
 }
 

@@ -112,6 +112,12 @@ func (r *Redactor) Bytes(b []byte) []byte {
 	return b
 }
 
+// MayHide reports whether s or a part of it may have a secret. It is faster than [Redactor.String], and finds more.
+func (r *Redactor) MayHide(s string) bool {
+	lower := strings.ToLower(s)
+	return r.known(s) != s || slices.ContainsFunc(patterns, func(p pattern) bool { return p.hinted(lower) })
+}
+
 // HidesPair reports whether a name and its text, as members of a JSON object have them, form a secret together. The text
 // alone must have none: a form that begins in it is not looked for again.
 func (r *Redactor) HidesPair(name, text string) bool {

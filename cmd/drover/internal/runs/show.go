@@ -35,6 +35,16 @@ func (p *page) printf(format string, args ...any) {
 	}
 }
 
+// Visible returns a writer onto w that escapes control characters. Each write must have whole characters.
+func Visible(w io.Writer) io.Writer { return visible{w} }
+
+type visible struct{ w io.Writer }
+
+func (v visible) Write(p []byte) (int, error) {
+	_, err := io.WriteString(v.w, safetext.Lines(string(p)))
+	return len(p), err
+}
+
 // labelWidth is the width of the labels at the left, with the space behind them.
 const labelWidth = 11
 
