@@ -2,6 +2,12 @@
 
 package server
 
+import (
+	"time"
+
+	"golang.org/x/time/rate"
+)
+
 // Patterns are those of the operations of the API.
 func Patterns() (all []string) {
 	for _, r := range apiRoutes {
@@ -11,3 +17,24 @@ func Patterns() (all []string) {
 }
 
 var OpenAPI = openAPI
+
+// LiftRates takes any number of requests, for tests that make many.
+func LiftRates(s *Server) {
+	for _, l := range s.keys.rates {
+		l.SetLimit(rate.Inf)
+	}
+}
+
+// SetSystem has sockets as on another system, until its result is called.
+func SetSystem(name string) (restore func()) {
+	own := system
+	system = name
+	return func() { system = own }
+}
+
+// SetControlTime is how long the program of a run may take to answer, until its result is called.
+func SetControlTime(limit time.Duration) (restore func()) {
+	own := controlTime
+	controlTime = limit
+	return func() { controlTime = own }
+}

@@ -342,6 +342,9 @@ func (s *Server) serveControl(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
+// controlTime is how long the program of a run may take to answer. A test has less patience.
+var controlTime = 10 * time.Second
+
 // pass makes a request to the program of a run.
 func (s *Server) pass(ctx context.Context, run *record.Run, path string, body, answer any) error {
 	if run.State != record.Running {
@@ -350,6 +353,11 @@ func (s *Server) pass(ctx context.Context, run *record.Run, path string, body, a
 	c, err := openControl(run.Path)
 	if err != nil {
 		return problem(http.StatusConflict, "the program of this run cannot be controlled from elsewhere: "+err.Error(), "answer and stop it where it was started")
+	}
+	if answer == nil { // a message waits for its turn
+		var done context.CancelFunc
+		ctx, done = context.WithTimeout(ctx, controlTime)
+		defer done()
 	}
 	resp, err := c.request(ctx, http.MethodPost, path, body)
 	if err != nil {

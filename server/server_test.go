@@ -84,6 +84,15 @@ func (s *site) request(method, path, body string, headers ...string) (*http.Resp
 	if err != nil {
 		s.t.Fatal(err)
 	}
+	if strings.HasPrefix(path, "/v1/") && path != "/v1/openapi.json" && resp.StatusCode != 404 && resp.StatusCode != 405 { // those may be of other paths
+		d, err := described()
+		if err == nil {
+			err = d.check(resp.Request, body, resp, text)
+		}
+		if err != nil {
+			s.t.Errorf("%s %s: %d %.300s is not as described: %v", method, path, resp.StatusCode, text, err)
+		}
+	}
 	if kind := resp.Header.Get("Content-Type"); resp.StatusCode >= 400 && kind != "application/problem+json" {
 		s.t.Errorf("%s %s: status %d is %s, not a problem document: %s", method, path, resp.StatusCode, kind, text)
 	}
@@ -562,6 +571,58 @@ func TestAccess_EachRouteIsGuarded(t *testing.T) {
 	} {
 		if resp, text := s.request("GET", path, ""); resp.StatusCode != status && !(status == 404 && resp.StatusCode == 400) {
 			t.Errorf("%.40s: %d, want %d: %.200s", path, resp.StatusCode, status, text)
+		}
+	}
+}
+
+// Whatever is asked for, a request has to name this server, come from its own page or a program, and have its secret.
+func TestAccess_EachRouteChecksWhoAsks(t *testing.T) {
+	s := serve(t, server.Options{Store: openStore(t)})
+	resp, text := s.request("POST", "/v1/session", `{"token":"`+s.Token()+`"}`, "Authorization: ", "Origin: "+s.base)
+	var page struct{ Secret string }
+	if err := json.Unmarshal([]byte(text), &page); err != nil || len(resp.Cookies()) != 1 {
+		t.Fatalf("the trade: %s", text)
+	}
+	cookie := "Cookie: " + resp.Cookies()[0].Name + "=" + resp.Cookies()[0].Value
+	patterns := append(server.Patterns(), "GET /v1/openapi.json", "GET /", "GET /static/app.js", "GET /r/last", "GET /v1/nothing", "GET /nothing", "HEAD /", "PUT /v1/runs")
+	for _, pattern := range patterns {
+		method, path, _ := strings.Cut(pattern, " ")
+		path = strings.NewReplacer("{run}", "last", "{question}", "q").Replace(path)
+		api := strings.HasPrefix(path, "/v1/")
+		open := !slices.Contains(server.Patterns(), pattern) || path == "/v1/session" // needs no secret
+		for name, c := range map[string]struct {
+			headers []string
+			status  int
+			applies bool
+		}{
+			"another name":              {[]string{"Host: evil.example"}, 421, true},
+			"another name with a port":  {[]string{"Host: evil.example:80"}, 421, true},
+			"a name that begins right":  {[]string{"Host: localhost.evil.example"}, 421, true},
+			"another site":              {[]string{"Origin: https://evil.example"}, 403, true},
+			"another port":              {[]string{"Origin: http://127.0.0.1:1"}, 403, true},
+			"no site":                   {[]string{"Origin: null"}, 403, true},
+			"another scheme":            {[]string{"Origin: " + strings.Replace(s.base, "http:", "https:", 1)}, 403, true},
+			"a request of another site": {[]string{"Sec-Fetch-Site: cross-site"}, 403, api},
+			"a request of another port": {[]string{"Sec-Fetch-Site: same-site"}, 403, api},
+			"a typed address":           {[]string{"Sec-Fetch-Site: none"}, 403, api},
+			"nothing":                   {[]string{"Authorization: "}, 401, !open},
+			"the cookie alone":          {[]string{"Authorization: ", cookie}, 401, !open},
+			"the secret alone":          {[]string{"Authorization: ", "Drover-Secret: " + page.Secret}, 401, !open},
+			"a wrong secret":            {[]string{"Authorization: ", cookie, "Drover-Secret: x"}, 401, !open},
+			"a wrong cookie":            {[]string{"Authorization: ", cookie + "x", "Drover-Secret: " + page.Secret}, 401, !open},
+			"the secret in the address": {[]string{"Authorization: ", cookie, "Referer: " + s.base + "/#" + page.Secret}, 401, !open},
+			"another scheme of access":  {[]string{"Authorization: Basic " + s.Token()}, 401, !open},
+			"a viewer":                  {[]string{"Authorization: Bearer " + s.ViewerToken()}, 403, !open && method == "POST"},
+		} {
+			if !c.applies {
+				continue
+			}
+			resp := s.open(t.Context(), method, path, "", c.headers...)
+			text, err := io.ReadAll(resp.Body)
+			_ = resp.Body.Close()
+			if resp.StatusCode != c.status || method != "HEAD" && !strings.Contains(string(text), `"next":`) {
+				t.Errorf("%s by %s: %d, want %d: %.200s %v", pattern, name, resp.StatusCode, c.status, text, err)
+			}
 		}
 	}
 }

@@ -5,6 +5,7 @@ package server
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/subtle"
@@ -27,6 +28,11 @@ import (
 	"github.com/drover-agents/drover/internal/plainjson"
 )
 
+// system is the operating system. A test has another one.
+var system = runtime.GOOS
+
+var errNoSockets = errors.New("this system has no sockets that only their owner can reach")
+
 // A socket serves the run of a folder.
 type socket struct {
 	dir    string
@@ -40,8 +46,8 @@ func openSocket(dir string, h http.Handler) (_ *socket, err error) {
 	if dir == "" {
 		return nil, errors.New("the run is not in a folder")
 	}
-	if runtime.GOOS == "windows" {
-		return nil, errors.New("this system has no sockets that only their owner can reach")
+	if system == "windows" {
+		return nil, errNoSockets
 	}
 	key := rand.Text()
 	if err := os.WriteFile(filepath.Join(dir, keyFile), []byte(key), 0o600); err != nil {
@@ -137,7 +143,7 @@ func shortPath(dir string) (path string, done func(), err error) {
 	if len(path) <= maxSocketPath {
 		return path, func() {}, nil
 	}
-	if runtime.GOOS != "linux" {
+	if system != "linux" {
 		return "", nil, advice.Wrap(fmt.Errorf("the path of the socket %s has more than %d bytes", path, maxSocketPath), "set XDG_STATE_HOME to a shorter path")
 	}
 	f, err := os.Open(dir)
@@ -155,6 +161,14 @@ type control struct {
 
 // openControl fails with [fs.ErrNotExist] if the program of the run has no socket.
 func openControl(dir string) (*control, error) {
+	if system == "windows" {
+		return nil, errNoSockets
+	}
+	for _, name := range []string{socketFile, keyFile} {
+		if err := checkOwner(filepath.Join(dir, name)); err != nil {
+			return nil, err
+		}
+	}
 	key, err := plainfile.Read(filepath.Join(dir, keyFile), 1<<10)
 	if err != nil {
 		return nil, err
@@ -206,6 +220,9 @@ func (c *control) request(ctx context.Context, method, path string, body any) (*
 	return nil, &p
 }
 
+// maxFrame is the longest line that a program may send: the questions that wait, with their inputs.
+const maxFrame = 64 << 20
+
 // A frame is a server-sent event of a run's program.
 type frame struct {
 	name string
@@ -219,19 +236,16 @@ func (c *control) watch(ctx context.Context, path string, f func(frame) bool) er
 		return err
 	}
 	defer func() { _ = resp.Body.Close() }()
-	lines := bufio.NewReaderSize(resp.Body, 64<<10)
+	lines := bufio.NewScanner(resp.Body)
+	lines.Buffer(nil, maxFrame)
 	var next frame
-	for {
-		line, err := lines.ReadBytes('\n')
-		if err != nil {
-			return err
-		}
-		line = bytes.TrimRight(line, "\r\n")
+	for lines.Scan() {
+		line := lines.Bytes()
 		if name, ok := bytes.CutPrefix(line, []byte("event: ")); ok {
 			next.name = string(name)
 		}
 		if data, ok := bytes.CutPrefix(line, []byte("data: ")); ok {
-			next.data = data
+			next.data = bytes.Clone(data)
 		}
 		if len(line) == 0 && next.name != "" {
 			if !f(next) {
@@ -240,6 +254,7 @@ func (c *control) watch(ctx context.Context, path string, f func(frame) bool) er
 			next = frame{}
 		}
 	}
+	return cmp.Or(lines.Err(), io.EOF)
 }
 
 // liveStateOf asks the program of a run for its state.

@@ -5,6 +5,7 @@ package main
 import (
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -29,7 +30,8 @@ AGENT is an agent file, or a folder of them: those can be started. Without one, 
 beside agents. The flags of drover run bound what a started run may do, and a request can only narrow that. Runs that were
 started elsewhere appear too, and can be answered and stopped.
 
-It listens on loopback alone, unless --listen names another address: then --tls-cert and --tls-key are needed. The address that
+It listens on loopback alone, unless --listen names another address: then --tls-cert and --tls-key are needed, and with
+--tls-client-ca each client needs a certificate too. The address that
 is printed has a token, and is for you; programs find it in the file that is printed. --viewer prints an address that can only
 read.
 
@@ -47,6 +49,7 @@ type serveOptions struct {
 	listen  string
 	cert    string
 	key     string
+	ca      string
 	hosts   pathList
 	viewer  bool
 	hooks   noticeFlags
@@ -78,6 +81,7 @@ func (o *serveOptions) command() *cobra.Command {
 	f.BoolVar(&o.viewer, "viewer", false, "print an address for viewers too, who can only read")
 	f.Var(textFlag{&o.cert, "file"}, "tls-cert", "the certificate of the server")
 	f.Var(textFlag{&o.key, "file"}, "tls-key", "its key")
+	f.Var(textFlag{&o.ca, "file"}, "tls-client-ca", "let only clients connect that have a certificate of this CA; programs then need no token")
 	f.Var(&o.hosts, "host", "a name by which the server is reached, beside localhost and addresses; repeatable")
 	o.hooks.addFlags(f)
 	own := pflag.NewFlagSet("run", pflag.ContinueOnError)
@@ -135,6 +139,8 @@ func (o *serveOptions) checkListen() error {
 	switch {
 	case (o.cert == "") != (o.key == ""):
 		return advice.Wrap(usageError("--tls-cert and --tls-key belong together"), "give both")
+	case o.ca != "" && o.cert == "":
+		return advice.Wrap(usageError("--tls-client-ca is for a server with TLS"), "add --tls-cert and --tls-key")
 	case !loopback && o.cert == "":
 		return advice.Wrap(usageError("--listen %s can be reached from other machines, and there is no certificate", o.listen),
 			"add --tls-cert and --tls-key, or listen on 127.0.0.1")
@@ -161,10 +167,14 @@ func (o *serveOptions) serve(ctx context.Context, s streams) (err error) {
 	}
 	defer func() { err = errors.Join(err, starter.close()) }()
 	log := slog.New(slog.NewTextHandler(s.errs, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	config, err := o.tlsConfig()
+	if err != nil {
+		return err
+	}
 	notices := o.hooks.start(ctx, log)
 	defer notices.close()
 	api, err := server.New(ctx, server.Options{
-		Store: store, Starter: starter, Hosts: o.hosts, Version: builtVersion(), Logger: log, Notify: notices.send,
+		Store: store, Starter: starter, Hosts: o.hosts, TLS: config, Version: builtVersion(), Logger: log, Notify: notices.send,
 	})
 	if err != nil {
 		return err
@@ -175,12 +185,7 @@ func (o *serveOptions) serve(ctx context.Context, s streams) (err error) {
 		return advice.Wrap(fmt.Errorf("the server cannot listen: %w", err), "choose another address with --listen")
 	}
 	base := "http://" + l.Addr().String()
-	if o.cert != "" {
-		pair, err := tls.LoadX509KeyPair(o.cert, o.key)
-		if err != nil {
-			return advice.Wrap(usageError("--tls-cert, --tls-key: %w", errors.Join(err, l.Close())), "give the files of a certificate and of its key, as PEM")
-		}
-		l = tls.NewListener(l, &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}})
+	if config != nil {
 		base = "https://" + l.Addr().String()
 	}
 	file, err := writeTokens(api, base)
@@ -198,6 +203,30 @@ func (o *serveOptions) serve(ctx context.Context, s streams) (err error) {
 		return nil
 	}
 	return err
+}
+
+// tlsConfig has the certificates of the flags. It is nil without them.
+func (o *serveOptions) tlsConfig() (*tls.Config, error) {
+	if o.cert == "" {
+		return nil, nil
+	}
+	pair, err := tls.LoadX509KeyPair(o.cert, o.key)
+	if err != nil {
+		return nil, advice.Wrap(usageError("--tls-cert, --tls-key: %w", err), "give the files of a certificate and of its key, as PEM")
+	}
+	config := &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}
+	if o.ca == "" {
+		return config, nil
+	}
+	text, err := os.ReadFile(o.ca)
+	if config.ClientCAs = x509.NewCertPool(); err == nil && !config.ClientCAs.AppendCertsFromPEM(text) {
+		err = fmt.Errorf("%s has no certificate", o.ca)
+	}
+	if err != nil {
+		return nil, advice.Wrap(usageError("--tls-client-ca: %w", err), "give the file of the CA's certificate, as PEM")
+	}
+	config.ClientAuth = tls.RequireAndVerifyClientCert
+	return config, nil
 }
 
 // writeTokens writes the addresses and tokens of the server for programs, to a file that only their user can read.

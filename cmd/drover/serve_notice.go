@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"context"
 	"crypto/hmac"
-	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -60,7 +59,7 @@ func (n *noticeFlags) check() error {
 // A notice is what is sent of a question or an end. It has no text of the agent, and no input: those may hold what is not for others.
 type notice struct {
 	Event  string           `json:"event"` // "question" or "end"
-	ID     string           `json:"id"`    // of the notice, the same in each attempt
+	ID     string           `json:"id"`    // of the question or the end, the same in each attempt and from each server
 	Time   time.Time        `json:"time"`
 	Run    string           `json:"run"`
 	Agent  string           `json:"agent"`
@@ -77,6 +76,7 @@ type notices struct {
 	queue chan notice
 	done  chan struct{}
 	stop  context.CancelFunc
+	wire  http.RoundTripper // nil is that of package http
 }
 
 const (
@@ -106,9 +106,9 @@ func (n *notices) send(of server.Notice) {
 	if n.flags.webhook == "" && n.flags.command == "" {
 		return
 	}
-	next := notice{Event: of.Event, ID: rand.Text(), Time: time.Now().UTC(), Run: of.Run.ID, Agent: of.Run.Name, State: of.Run.State, Status: of.Run.Status}
+	next := notice{Event: of.Event, ID: of.Run.ID, Time: time.Now().UTC(), Run: of.Run.ID, Agent: of.Run.Name, State: of.Run.State, Status: of.Run.Status}
 	if of.Question != nil {
-		next.Tool, next.Until = of.Question.Tool, of.Question.Until
+		next.ID, next.Tool, next.Until = of.Question.ID, of.Question.Tool, of.Question.Until
 	}
 	select {
 	case n.queue <- next:
@@ -164,7 +164,7 @@ func (n *notices) post(ctx context.Context, text []byte) (again bool, err error)
 	_, _ = mac.Write([]byte(now + "." + string(text))) // it cannot fail
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("Drover-Signature", "t="+now+",v1="+hex.EncodeToString(mac.Sum(nil)))
-	client := http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	client := http.Client{Transport: n.wire, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	resp, err := client.Do(r)
 	if err != nil {
 		return true, err
