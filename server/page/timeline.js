@@ -507,7 +507,7 @@ export class Timeline {
   move(by) {
     if (this.structure) this.render();
     const at = this.selected ? this.index.get(this.selected) : undefined;
-    const to = at === undefined ? (by > 0 ? 0 : this.rows.length - 1) : Math.min(this.rows.length - 1, Math.max(0, at + by));
+    const to = Math.min(this.rows.length - 1, Math.max(0, (at ?? (by > 0 ? -1 : this.rows.length)) + by));
     if (this.rows[to]) this.#choose(this.rows[to].node);
   }
 
