@@ -209,7 +209,7 @@ export class RunPage {
   #connectionText() {
     const n = this.model.position;
     const text = { connecting: "Connecting", live: this.live() ? `Live, event ${n}` : `${n} events`, reconnecting: `Reconnecting, shown up to event ${n}`, ended: `Ended, ${n} events`, gone: n ? `Cannot be read further than event ${n}` : "Not there" }[this.connection];
-    setText(this.connectionText, text);
+    setText(this.connectionText, this.panel?.narrow.matches ? text.split(",")[0] : text);
     this.top.classList.toggle("is-reconnecting", this.connection === "reconnecting");
   }
 
