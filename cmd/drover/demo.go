@@ -215,7 +215,7 @@ func (d *demo) review(ctx context.Context, adapter agent.Adapter) (err error) {
 // options are the bounds of the review. The gate refuses changes of files, and the isolation blocks the others.
 func (d *demo) options(approver gate.Approver) *root.Options {
 	return &root.Options{
-		Session:  d.record.session,
+		Session: d.record.session,
 		Settings: agent.Settings{
 			Dir:         d.project.work,
 			Tools:       []string{"Read", "Write", "Grep", "Glob", "Bash", "count_lines"},
