@@ -14,7 +14,7 @@ STATICCHECK := $(TOOLS)/staticcheck-$(STATICCHECK_VERSION)
 # tests that start the CLI take turns across packages by themselves.
 TESTFLAGS ?= -race -timeout=20m
 
-.PHONY: help demo test lint fmt api docs release bench microbench soak mutate picture setup
+.PHONY: help demo test lint fmt api docs release bench microbench soak mutate picture pictures setup
 .DEFAULT_GOAL := help
 
 help: ## print this list
@@ -44,6 +44,7 @@ bench: setup ## measure the client beside its peers, as one table
 	@$(GO) run ./bench/cmd/wirebench
 	@$(GO) test -run='^$$' -bench='Beside|InATransaction' -benchtime=10x ./workspace >$(CURDIR)/.drover/bench.log 2>&1 || { cat $(CURDIR)/.drover/bench.log; exit 1; }
 	@$(GO) test -run='^$$' -bench='Evaluate|FreshConversation' -benchtime=9x . ./agent/claudecode >>$(CURDIR)/.drover/bench.log 2>&1 || { cat $(CURDIR)/.drover/bench.log; exit 1; }
+	@$(GO) test -run='^$$' -bench='^BenchmarkPage$$' -benchtime=1x ./server >>$(CURDIR)/.drover/bench.log 2>&1 || { cat $(CURDIR)/.drover/bench.log; exit 1; }
 	@grep '^Benchmark' $(CURDIR)/.drover/bench.log
 
 microbench: setup ## measure single packages
@@ -55,6 +56,9 @@ mutate: setup ## break each promise on purpose and see its test fail (MUTATE="-r
 
 picture: setup ## draw the picture of README again, from a run of the demo
 	@$(GO) test ./cmd/drover -run '^TestDemo_Picture$$' -update
+
+pictures: setup ## make the pictures of the page in docs again, from a run of the demo
+	@$(GO) run ./tools/pictures
 
 setup: ## install the pinned CLI, and bubblewrap, socat, tmux and Chromium where possible
 	@$(GO) run ./tools/setup

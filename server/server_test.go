@@ -32,7 +32,7 @@ import (
 	"github.com/drover-agents/drover/server"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(browserMain{m}) }
 
 const secret = "hunter2-of-winter"
 
@@ -179,6 +179,11 @@ type liveRun struct {
 // start begins a run, and returns when it is kept.
 func start(t testing.TB, store *record.Store, o *drover.Options, lo server.LiveOptions, steps ...agenttest.Step) *liveRun {
 	t.Helper()
+	return startOn(t, store, o, lo, agenttest.New(steps...))
+}
+
+func startOn(t testing.TB, store *record.Store, o *drover.Options, lo server.LiveOptions, adapter agent.Adapter) *liveRun {
+	t.Helper()
 	p, err := prompt.FromText[string]("Look at the shop.")
 	if err != nil {
 		t.Fatal(err)
@@ -204,7 +209,7 @@ func start(t testing.TB, store *record.Store, o *drover.Options, lo server.LiveO
 	})
 	go func() {
 		defer close(done)
-		run := drover.Stream(ctx, agenttest.New(steps...), p, &own)
+		run := drover.Stream(ctx, adapter, p, &own)
 		for e, err := range run.Events() {
 			if err == nil {
 				live.Show(e)

@@ -34,6 +34,7 @@ import (
 	"github.com/drover-agents/drover/internal/safetext"
 	"github.com/drover-agents/drover/isolation"
 	"github.com/drover-agents/drover/record"
+	"github.com/drover-agents/drover/server"
 	"github.com/drover-agents/drover/session"
 	"github.com/drover-agents/drover/terminal"
 )
@@ -45,7 +46,7 @@ func newDemoCommand() *cobra.Command {
 		Short: "Review a small bundled project in a cell, with or without a key",
 		Long: `Demo has an agent review a small bundled project: the real Claude Code CLI in a cell, with one tool of
 Go, a budget, a deadline, and a check that sends an incomplete review back. The agent sees the project
-read-only. The recording is stored in a folder that is printed at the end.
+read-only. The recording is stored in a folder that is printed at the end. On a terminal, a page shows the run, and stays until you press Enter.
 
 A model answers if the environment has a key or a token for Anthropic, or Bedrock switched on
 (CLAUDE_CODE_USE_BEDROCK=1). Otherwise, and with --scripted or ` + envDemo + `=script, a script on loopback does:
@@ -76,6 +77,7 @@ type demo struct {
 	project project
 	model   *demoModel
 	record  *demoRecord
+	page    *watchPage // on a terminal
 }
 
 // guarded ends the demo when the output is lost.
@@ -115,8 +117,19 @@ func (d *demo) run(ctx context.Context) (err error) {
 	if d.record, err = newDemoRecord(); err != nil {
 		return err
 	}
+	if terminal.Is(d.in) && terminal.Is(d.out) {
+		if d.page, err = openPage(ctx, d.record.store, ""); err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, d.page.Close()) }()
+	}
 	d.introduce(ready)
-	return d.review(ctx, adapter)
+	err = d.review(ctx, adapter)
+	if d.page != nil && ctx.Err() == nil {
+		fmt.Fprintf(d.out, "Page     %s\n         it stays until you press Enter\n", d.page.Address)
+		awaitEnter(ctx, d.in)
+	}
+	return err
 }
 
 func (d *demo) introduce(ready agent.Readiness) {
@@ -124,7 +137,11 @@ func (d *demo) introduce(ready agent.Readiness) {
 	fmt.Fprintf(d.out, "set-up    claude %s  %s\n", ready.Version, state)
 	fmt.Fprintf(d.out, "model     %s\n", d.model.description)
 	fmt.Fprintf(d.out, "task      a review of the bundled shop, which is read-only, with one Go tool\n")
-	fmt.Fprintf(d.out, "limits    %s, %s tokens, %.0f minutes; what leaves out a file is sent back\n\n", safetext.Dollars(demoUSD), safetext.Thousands(demoTokens), demoTime.Minutes())
+	fmt.Fprintf(d.out, "limits    %s, %s tokens, %.0f minutes; what leaves out a file is sent back\n", safetext.Dollars(demoUSD), safetext.Thousands(demoTokens), demoTime.Minutes())
+	if d.page != nil {
+		fmt.Fprintf(d.out, "page      %s\n", d.page.Address)
+	}
+	fmt.Fprintln(d.out)
 }
 
 // isolation is the isolation of the agent: a cell that shows it the project read-only. Where there is no cell, the
@@ -149,21 +166,31 @@ func demoCLI() *claude.Options {
 }
 
 // review has the agent work and shows it. The summary comes also when it is stopped.
-func (d *demo) review(ctx context.Context, adapter agent.Adapter) error {
+func (d *demo) review(ctx context.Context, adapter agent.Adapter) (err error) {
 	p, err := d.project.prompt()
 	if err != nil {
 		return err
 	}
 	view, approver := terminal.New(d.in, d.out, terminal.Options{Dir: d.project.dir, MaxUSD: demoUSD, Answer: writeReview, Catalogue: adapter.Catalogue(), Reword: wording.Flags})
 	defer view.Close()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
 	defer afterEnd(ctx, view.Stopping)()
-	run := root.Stream(ctx, adapter, p, d.options(approver))
+	live := server.NewLive(d.record.recorder, &server.LiveOptions{Approver: approver, Stop: func() { cancel(errStoppedElsewhere) }})
+	defer func() { err = errors.Join(err, live.Close()) }()
+	if approver != nil {
+		approver = live
+	}
+	o := d.options(approver)
+	o.Recorder = live
+	run := root.Stream(ctx, adapter, p, o)
 	began := false
 	for e, err := range run.Events() {
 		if err != nil {
 			break // Response has it too
 		}
 		if began = began || e.Kind != event.KindDone; began {
+			live.Show(e)
 			view.Show(e)
 		}
 	}
@@ -188,8 +215,7 @@ func (d *demo) review(ctx context.Context, adapter agent.Adapter) error {
 // options are the bounds of the review. The gate refuses changes of files, and the isolation blocks the others.
 func (d *demo) options(approver gate.Approver) *root.Options {
 	return &root.Options{
-		Session:  d.record.session,
-		Recorder: d.record.recorder,
+		Session: d.record.session,
 		Settings: agent.Settings{
 			Dir:         d.project.work,
 			Tools:       []string{"Read", "Write", "Grep", "Glob", "Bash", "count_lines"},

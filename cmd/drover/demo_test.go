@@ -7,6 +7,7 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -160,6 +161,20 @@ func TestDemo_Picture(t *testing.T) {
 	const path = "../../docs/demo.svg"
 	p := newProgram(t, unusedEndpoint(t))
 	screen := p.startOnTerminal(t, "demo", "--scripted")
+	printed := strings.Join(screen.Wait(`it stays until you press Enter`), "\n")
+	address := regexp.MustCompile(`(?m)^[Pp]age +(http:\S+)/#t=\w+$`).FindStringSubmatch(printed)
+	if address == nil {
+		t.Fatalf("there is no address of the page in\n%s", printed)
+	}
+	resp, err := http.Get(address[1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _ = resp.Body.Close(); resp.StatusCode != http.StatusOK {
+		t.Errorf("the page has the status %d", resp.StatusCode)
+	}
+	http.DefaultClient.CloseIdleConnections()
+	screen.Keys("Enter")
 	screen.Over(0)
 	text, _, _ := strings.Cut(screen.Coloured(), "exit code 0")
 	text, _, _ = strings.Cut(text, "\nEvents ")
@@ -224,6 +239,7 @@ func mask(text string) string {
 		{`(?m) +\d+(\.\d)? ms$`, " TIME"},
 		{`(?m) +\d+\.\d s$`, " TIME"},
 		{`(?m)^Record   .*`, "Record   FOLDER"},
+		{`(?m)^( *page +)http:.*`, "${1}ADDRESS"},
 		{`(?m)runs show .*`, "runs show RUN"},
 	} {
 		text = regexp.MustCompile(r.pattern).ReplaceAllString(text, r.with)

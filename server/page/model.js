@@ -377,8 +377,19 @@ export class RunModel {
     const first = call.end === undefined;
     call.result = p;
     call.end = e.timestamp;
+    // An answer that the completion check sends back was allowed, and is no denial.
+    call.sentBack = call.name === "StructuredOutput" && p.status === "denied" && call.decisions.at(-1)?.verdict !== "deny";
+    if (call.sentBack) {
+      this.setStatus(call, "ok");
+      this.#ended(call, e, first);
+      return;
+    }
     const denied = p.status === "denied" || (p.status !== "success" && call.decisions.at(-1)?.verdict === "deny");
     this.setStatus(call, denied ? "denied" : p.status === "error" || p.status === "needs_approval" ? "failed" : p.status === "cancelled" ? "cancelled" : "ok");
+    this.#ended(call, e, first);
+  }
+
+  #ended(call, e, first) {
     this.grow(call.parent, e.timestamp);
     if (!first || !call.parent) return;
     const turn = call.parent;
@@ -458,6 +469,11 @@ const handlers = {
   init(m, e, p, position) {
     m.init = { ...p, position };
     m.cwd = p.cwd || "";
+    const prompt = m.roots.find((n) => n.kind === "note" && n.what === "prompt");
+    if (prompt && prompt.ready === undefined) { // until then the agent has started
+      prompt.ready = e.timestamp;
+      touch(prompt);
+    }
     m.provision(m.main, e.timestamp);
   },
   "isolation:walls"(m, e, p) {
@@ -575,10 +591,17 @@ const handlers = {
   done(m, e, p, position) {
     m.finish();
     const node = m.note(e, position, "end", p.status === "success" ? "Answer" : p.status ?? "end", p.status === "success" ? "" : "failed");
-    node.text = typeof p.result === "string" ? p.result : "";
+    node.text = answerLine(p);
     node.done = p;
   },
 };
+
+/** An answer in one line: a text, or of a structured one the text that sums it up. */
+function answerLine(p) {
+  const out = p.output;
+  if (out && typeof out === "object") for (const name of ["summary", "answer", "message", "title", "result"]) if (typeof out[name] === "string") return out[name];
+  return typeof p.result === "string" ? p.result : "";
+}
 
 /** The first line of a rendered prompt that is no heading. */
 function promptLabel(text) {
@@ -594,6 +617,12 @@ export function pathOf(input) {
 /** A path without the working directory in front of it. */
 export function shortPath(model, path) {
   return model.cwd && path.startsWith(model.cwd + "/") ? path.slice(model.cwd.length + 1) : path;
+}
+
+/** A long path of a row, by its end: the name of the file tells more than the folders above it. */
+export function endOfPath(path) {
+  const parts = path.split("/");
+  return path.length > 32 && path.startsWith("/") && parts.length > 3 && !/\s/.test(path) ? "…/" + parts.slice(-2).join("/") : path;
 }
 
 /** What a call is about, in one line: a path, a command, a pattern, or its input. */

@@ -8,7 +8,7 @@ import { clock, count, duration, money, plural, size } from "./format.js";
 import { plain } from "./plain.js";
 import { appendText, block, diffTable, exact, inputBlocks, json, lineSpan, outputBlocks, parseDiff, textSpan } from "./text.js";
 import { endWord, shapeOf } from "./timeline.js";
-import { endOf, isEdit, labelOf, pathOf, shortPath, summaryOf, targetOf, tookOf, turnOf } from "./model.js";
+import { endOf, endOfPath, isEdit, labelOf, pathOf, shortPath, summaryOf, targetOf, tookOf, turnOf } from "./model.js";
 
 export const tabNames = ["Event", "Prompt", "Session", "Files", "Gateway", "Events"];
 
@@ -191,7 +191,7 @@ export class Panel {
   }
 
   #link(node) {
-    const what = node.kind === "call" ? [icon(shapeOf(node)), lineSpan(node.label, "label short"), " ", lineSpan(targetOf(this.model, node), "target")] : node.kind === "turn" ? [icon("model"), `${node.number} `, lineSpan(labelOf(this.model, node), "target prose")] : [icon(node.status === "failed" || node.status === "denied" ? node.status : "note"), h("span", { class: "label short" }, node.what), " ", lineSpan(node.label, "target prose")];
+    const what = node.kind === "call" ? [icon(shapeOf(node)), lineSpan(node.label, "label short"), " ", lineSpan(endOfPath(targetOf(this.model, node)), "target")] : node.kind === "turn" ? [icon("model"), `${node.number} `, lineSpan(labelOf(this.model, node), "target prose")] : [icon(node.status === "failed" || node.status === "denied" ? node.status : "note"), h("span", { class: "label short" }, node.what), " ", lineSpan(node.label, "target prose")];
     return h("button", { type: "button", class: "link-row", onclick: () => this.on.select(node.entries[0] ?? 0, node) }, what, h("span", { class: "took" }, node.kind === "note" ? "" : node.status === "denied" ? "never ran" : duration(tookOf(node, this.on.now()))));
   }
 
@@ -202,6 +202,7 @@ export class Panel {
     const p = e?.payload ?? {};
     const titles = { check: "Completion check failed", prompt: "Prompt", end: node.status === "failed" ? endWord(p.status) : "Answer", error: "Error", limit: "Limit reached", refused: "Request refused by the gateway", connection: "Connection", breach: "Limit of the cell reached", retry: "Tried again", "back-off": "Upstream is busy" };
     const parts = [heading(icon(shape), titles[node.what] ?? node.what, [])];
+    if (node.ready) parts.push(h("p", { class: "dim" }, `The agent has started ${duration(node.ready - node.start)} after it.`));
     parts.push(this.#facts([["At", "+" + clock(Math.max(0, node.start - m.began))], ["Event", String(node.entries[0] ?? "")], ...(turnOf(node) ? [["Turn", turnOf(node).number]] : [])]));
     if (node.what === "prompt") parts.push(block(p.text ?? "", { prose: true, name: "Prompt" }));
     else if (node.what === "end") {
@@ -219,7 +220,7 @@ export class Panel {
     const m = this.model;
     const used = node.entries.find((n) => m.entries[n - 1].type === "tool_use");
     const input = (used && exact(m.raw[used - 1]).payload.input) ?? node.request?.input;
-    const status = { ok: tag("ok", "ok"), denied: tag("denied", "denied"), failed: tag("failed", node.restored ? "failed, rolled back" : "failed"), waiting: tag("waiting", "waits for you"), cancelled: tag("plain", "did not end"), running: tag("plain", "is running") }[node.status];
+    const status = node.sentBack ? tag("plain", "sent back") : { ok: tag("ok", "ok"), denied: tag("denied", "denied"), failed: tag("failed", node.restored ? "failed, rolled back" : "failed"), waiting: tag("waiting", "waits for you"), cancelled: tag("plain", "did not end"), running: tag("plain", "is running") }[node.status];
     const whose = node.ours ? "our tool" : node.name === "Agent" || node.name === "Task" ? "subagent" : "native tool";
     const parts = [heading(icon(shapeOf(node)), node.label, [status, tag("plain", whose)], node.name)];
     const target = targetOf(m, node);
@@ -243,6 +244,7 @@ export class Panel {
       if (node.restored) parts.push(this.#restored(node.restored));
       return [...parts, outputPart(), inputPart(), gate()];
     }
+    if (node.sentBack) parts.push(h("div", { class: "verdict" }, h("p", null, h("strong", null, "Sent back"), " by the completion check."), h("p", null, lineSpan(node.result?.failure?.message ?? "", "", 1000))));
     const change = this.#change(node, input);
     if (change) return [...parts, change, inputPart(), gate(), outputPart()];
     const subagent = node.subagent ? section("Subagent", node.subagent.type, h("ul", { class: "links" }, node.children.map((c) => h("li", null, this.#link(c))))) : null;

@@ -209,7 +209,7 @@ export class RunPage {
   #connectionText() {
     const n = this.model.position;
     const text = { connecting: "Connecting", live: this.live() ? `Live, event ${n}` : `${n} events`, reconnecting: `Reconnecting, shown up to event ${n}`, ended: `Ended, ${n} events`, gone: n ? `Cannot be read further than event ${n}` : "Not there" }[this.connection];
-    setText(this.connectionText, text);
+    setText(this.connectionText, this.panel?.narrow.matches ? text.split(",")[0] : text);
     this.top.classList.toggle("is-reconnecting", this.connection === "reconnecting");
   }
 
@@ -347,7 +347,7 @@ export class RunPage {
     if (this.short) fill(this.short, h("span", { class: "dim" }, "elapsed "), time, h("span", { class: "dim" }, " tokens "), count(tokens));
     const items = [gauge("Elapsed", time), gauge("Tokens", count(tokens), maxTokens ? `of ${count(maxTokens)}` : "", maxTokens ? meter(tokens, maxTokens, "Tokens", `${count(tokens)} of ${count(maxTokens)} tokens`) : null), gauge(budget ? "Cost, of budget" : "Cost", cost, budget ? `of ${money(budget)}` : "", budget ? meter(usd, budget, "Cost, of budget", `${cost} of ${money(budget)}`) : null)];
     if (deadline && live) {
-      const whole = deadline - began;
+      const whole = Math.round((deadline - began) / 1000) * 1000; // a deadline is fixed a little before the run begins
       const left = Math.max(0, deadline - this.app.now());
       items.push(gauge("Deadline", clock(left), `left of ${clock(whole)}`, meter(whole - left, whole, "Time, of the deadline", `${clock(left)} left of ${clock(whole)}`)));
     }

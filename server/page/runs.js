@@ -126,6 +126,7 @@ export class RunsPage {
   }
 
   #paint() {
+    if (!this.answer) return; // the list has not come yet
     const { runs, hours } = this.answer;
     const now = this.app.now();
     this.startButton.hidden = !this.app.server?.start || this.app.server?.readOnly;

@@ -7,7 +7,7 @@ import { announce, h, fill, icon, setText } from "./dom.js";
 import { duration, money, plural, tick, tickStep, clock } from "./format.js";
 import { plain } from "./plain.js";
 import { appendText, lineSpan } from "./text.js";
-import { allNodes, endOf, flatten, isOpen, labelOf, targetOf, tookOf } from "./model.js";
+import { allNodes, endOf, endOfPath, flatten, isOpen, labelOf, targetOf, tookOf } from "./model.js";
 
 /** Rows beyond the view that are elements too, so that a fast scroll shows no gap. */
 const spare = 12;
@@ -270,7 +270,7 @@ export class Timeline {
   }
 
   #took(node, now) {
-    if (node.kind === "note") return "";
+    if (node.kind === "note") return node.ready > node.start ? `${duration(node.ready - node.start)}` : "";
     if (node.kind === "call" && node.status === "denied") return "never ran";
     return duration(tookOf(node, now));
   }
@@ -298,9 +298,10 @@ export class Timeline {
     const tags = [];
     if (node.status === "failed") tags.push(tag("failed", node.restored ? "failed, rolled back" : "failed"));
     else if (words[node.status]) tags.push(tag(node.status, words[node.status]));
+    else if (node.sentBack) tags.push(tag("plain", "sent back"));
     else if (node.asked && node.answered) tags.push(tag("plain", "was asked"));
     if (node.status === "running" && node.progress?.message) tags.push(tag("plain", node.progress.message));
-    return [twist, icon(shapeOf(node)), lineSpan(node.label, "label short"), lineSpan(targetOf(this.model, node), node.subagent || node.name === "Agent" ? "target prose" : "target"), tags];
+    return [twist, icon(shapeOf(node)), lineSpan(node.label, "label short"), lineSpan(endOfPath(targetOf(this.model, node)), node.subagent || node.name === "Agent" ? "target prose" : "target"), tags];
   }
 
   /** What went wrong inside a turn: [tone, text]. */
@@ -347,6 +348,7 @@ export class Timeline {
     } else if (node.kind === "call") {
       call(node, false);
     } else {
+      if (node.ready > node.start) add(node.start, node.ready, "queued", false);
       add(node.start, node.start, node.status === "ok" ? "note" : node.status, false);
     }
     const edges = new Set(list.filter((e) => e.classList.contains("edge")).map((e) => e.className));
@@ -507,7 +509,7 @@ export class Timeline {
   move(by) {
     if (this.structure) this.render();
     const at = this.selected ? this.index.get(this.selected) : undefined;
-    const to = at === undefined ? (by > 0 ? 0 : this.rows.length - 1) : Math.min(this.rows.length - 1, Math.max(0, at + by));
+    const to = Math.min(this.rows.length - 1, Math.max(0, (at ?? (by > 0 ? -1 : this.rows.length)) + by));
     if (this.rows[to]) this.#choose(this.rows[to].node);
   }
 

@@ -5,7 +5,7 @@
 import { test } from "node:test";
 import assert from "node:assert/strict";
 import { readFileSync, readdirSync } from "node:fs";
-import { RunModel, allNodes, flatten, isOpen, labelOf, parseFilter, targetOf, tookOf } from "../page/model.js";
+import { RunModel, allNodes, endOfPath, flatten, isOpen, labelOf, parseFilter, targetOf, tookOf } from "../page/model.js";
 import { readEvents } from "../page/api.js";
 import { plain } from "../page/plain.js";
 import { exact, parseDiff } from "../page/text.js";
@@ -298,4 +298,21 @@ test("the modules of the page do not import each other in a circle", () => {
     for (const next of imports.get(name) ?? []) walk(next, [...above, name]);
   };
   for (const name of modules) walk(name, []);
+});
+
+test("an answer that the completion check sends back is no denial", () => {
+  const model = fold(log("demo"));
+  const answers = [...model.calls.values()].filter((c) => c.name === "StructuredOutput");
+  assert.deepEqual(answers.map((c) => [c.status, c.sentBack]), [["ok", true], ["ok", false]]);
+  assert.equal(model.totals.denied, 1);
+});
+
+test("the row of the prompt lasts until the agent has started, and paths are known by their end", () => {
+  const model = fold(log("demo"));
+  const prompt = model.roots[0];
+  assert.equal(prompt.what, "prompt");
+  assert.ok(prompt.ready - prompt.start > 1000);
+  assert.equal(endOfPath("/tmp/drover-demo-4163829643/shop/cart.go"), "…/shop/cart.go");
+  assert.equal(endOfPath("cart/cart.go"), "cart/cart.go");
+  assert.equal(endOfPath("/usr/bin/find . -name '*.go' -newer /tmp/mark"), "/usr/bin/find . -name '*.go' -newer /tmp/mark");
 });
