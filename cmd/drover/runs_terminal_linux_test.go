@@ -40,9 +40,20 @@ func TestRuns_NoControlCharactersReachATerminal(t *testing.T) {
 	keyboard, screen := openTerminal(t, 100)
 	const end = "the last line"
 	for _, args := range [][]string{
-		{"show", id}, {"show", id, "--events"}, {"show", id, "--transcript"}, {"show", id, "--diff"}, {"show", id, "--cost"}, {"show", id, "--prompt"},
-		{"show", id, "--session"}, {"show", id, "--decisions"}, {"compare", id, id}, {"cost", "--by", "model"}, {}, {"--json"},
-		{"sql", "select payload from events"}, {"sql", "--json", "select payload from events"},
+		{"show", id},
+		{"show", id, "--events"},
+		{"show", id, "--transcript"},
+		{"show", id, "--diff"},
+		{"show", id, "--cost"},
+		{"show", id, "--prompt"},
+		{"show", id, "--session"},
+		{"show", id, "--decisions"},
+		{"compare", id, id},
+		{"cost", "--by", "model"},
+		{},
+		{"--json"},
+		{"sql", "select payload from events"},
+		{"sql", "--json", "select payload from events"},
 	} {
 		shown := make(chan string)
 		go func() {
