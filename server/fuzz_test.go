@@ -96,6 +96,9 @@ func FuzzAPI(f *testing.F) {
 	f.Add("GET", "/static/../../outside/run.json", "", []byte(nil))
 	f.Add("GET", "/v1/runs/../../outside", "Authorization: Bearer OWNER", []byte(nil))
 	f.Add("GET", "/v1/runs/%2e%2e%2f%2e%2e%2foutside/events", "Authorization: Bearer OWNER", []byte(nil))
+	f.Add("GET", "/static/none.js", "", []byte(nil))
+	f.Add("GET", "/", "Range: bytes=9999999-\nIf-Match: x", []byte(nil))
+	f.Add("GET", "/v1/runs/"+kept.id+"/bundle", "Authorization: Bearer OWNER\nRange: bytes=9999999-", []byte(nil))
 	f.Add("DELETE", "/v1/runs", "Authorization: Bearer VIEWER\nOrigin: null", []byte("{"))
 	for _, path := range d.doc.Paths.InMatchingOrder() {
 		for method, o := range d.doc.Paths.Value(path).Operations() {

@@ -192,3 +192,27 @@ func strippedSpec(t *testing.T, text []byte) any {
 	strip(v)
 	return v
 }
+
+// The table of docs/server.md has each operation, with who may use it.
+func TestDocs_EachOperationIsListed(t *testing.T) {
+	page, err := os.ReadFile("../docs/server.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	patterns := server.Patterns()
+	for _, pattern := range patterns {
+		who := "viewer"
+		switch {
+		case pattern == "POST /v1/session":
+			who = "page"
+		case strings.HasPrefix(pattern, "POST"):
+			who = "owner"
+		}
+		if !strings.Contains(string(page), "| `"+pattern+"` | "+who+" |") {
+			t.Errorf("docs/server.md lacks %s, for the %s", pattern, who)
+		}
+	}
+	if rows := strings.Count(string(page), "\n| `GET /v1/") + strings.Count(string(page), "\n| `POST /v1/"); rows != len(patterns) {
+		t.Errorf("docs/server.md has %d operations, and the API %d", rows, len(patterns))
+	}
+}

@@ -3,9 +3,13 @@
 package server
 
 import (
+	"bytes"
+	"io"
+	"io/fs"
 	"net/http"
 	"reflect"
 	"strings"
+	"time"
 
 	"github.com/drover-agents/drover/event"
 )
@@ -64,6 +68,13 @@ var apiRoutes = []route{
 	{pattern: "GET /v1/events", id: "followRuns", needs: viewer, about: "Server-sent events: runs, when the list of runs has changed.", status: 200, media: []string{"text/event-stream"}, serve: (*Server).serveChanges},
 }
 
+// serveWhole serves a file. Requests for a part of it, or on conditions, get all: net/http refuses some without a problem document.
+func serveWhole(w http.ResponseWriter, r *http.Request, name string, file io.ReadSeeker) {
+	own := r.Clone(r.Context())
+	own.Header = http.Header{}
+	http.ServeContent(w, own, name, time.Time{}, file)
+}
+
 func (s *Server) routes() http.Handler {
 	mux := http.NewServeMux()
 	document := route{pattern: "GET /v1/openapi.json", needs: anyone, serve: (*Server).serveOpenAPI} // it describes the others
@@ -93,7 +104,7 @@ func (s *Server) routes() http.Handler {
 		}
 		return problem(http.StatusNotFound, "there is no operation "+r.Method+" "+r.URL.Path, "GET /v1/openapi.json lists them")
 	}))
-	files := http.FileServerFS(page())
+	files := page()
 	mux.HandleFunc("/", serving(func(w http.ResponseWriter, r *http.Request) error {
 		if err := s.keys.check(r, anyone); err != nil {
 			return err
@@ -110,15 +121,11 @@ func (s *Server) routes() http.Handler {
 				return problem(http.StatusNotFound, "there is no page "+r.URL.Path, "the list of runs is /")
 			}
 		}
-		if name == "" || strings.HasSuffix(name, "/") {
+		text, err := fs.ReadFile(files, name)
+		if err != nil {
 			return problem(http.StatusNotFound, "there is no file "+r.URL.Path, "the list of runs is /")
 		}
-		if name == "index.html" {
-			name = "" // the file server would lead index.html to its folder
-		}
-		own := r.Clone(r.Context())
-		own.URL.Path = "/" + name
-		files.ServeHTTP(w, own)
+		serveWhole(w, r, name, bytes.NewReader(text))
 		return nil
 	}))
 	return mux

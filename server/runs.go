@@ -487,7 +487,7 @@ func (s *Server) serveBundle(w http.ResponseWriter, r *http.Request) error {
 	}
 	w.Header().Set("Content-Disposition", `attachment; filename="`+run.ID[:min(8, len(run.ID))]+`.drover.zip"`)
 	w.Header().Set("Content-Type", "application/zip")
-	http.ServeContent(w, r, "", time.Time{}, f)
+	serveWhole(w, r, "", f)
 	return nil
 }
 
