@@ -43,7 +43,8 @@ export class RunPage {
   #build() {
     this.dot = h("span", { class: "dot" });
     this.connectionText = h("span");
-    this.top = h("header", { class: "top" }, h("a", { href: "/", class: "brand" }, icon("logo", "ink"), "Drover"), h("nav", { "aria-label": "Path", class: "path" }, h("span", { class: "slash" }, "/"), h("a", { href: "/" }, "Runs"), h("span", { class: "slash" }, "/"), h("span", { class: "here" }, plain(this.id.slice(0, this.id.startsWith("bundle-") ? 20 : 8)))), h("span", { class: "space" }), h("span", { class: "connection" }, this.dot, this.connectionText), button("Copy link", { class: "quiet wide", onclick: () => this.copyLink() }, key(".")), button(key("?"), { class: "quiet", "aria-label": "Help: keys", onclick: () => this.help() }));
+    this.connectionMore = h("span", { class: "wide" }); // what a narrow page leaves out
+    this.top = h("header", { class: "top" }, h("a", { href: "/", class: "brand" }, icon("logo", "ink"), "Drover"), h("nav", { "aria-label": "Path", class: "path" }, h("span", { class: "slash" }, "/"), h("a", { href: "/" }, "Runs"), h("span", { class: "slash" }, "/"), h("span", { class: "here" }, plain(this.id.slice(0, this.id.startsWith("bundle-") ? 20 : 8)))), h("span", { class: "space" }), h("span", { class: "connection" }, this.dot, h("span", null, this.connectionText, this.connectionMore)), button("Copy link", { class: "quiet wide", onclick: () => this.copyLink() }, key(".")), button(key("?"), { class: "quiet", "aria-label": "Help: keys", onclick: () => this.help() }));
     this.title = h("h1", null, "…");
     this.pill = h("span", { class: "pill" });
     this.meta = h("p", { class: "meta" });
@@ -209,7 +210,9 @@ export class RunPage {
   #connectionText() {
     const n = this.model.position;
     const text = { connecting: "Connecting", live: this.live() ? `Live, event ${n}` : `${n} events`, reconnecting: `Reconnecting, shown up to event ${n}`, ended: `Ended, ${n} events`, gone: n ? `Cannot be read further than event ${n}` : "Not there" }[this.connection];
-    setText(this.connectionText, this.panel?.narrow.matches ? text.split(",")[0] : text);
+    const [state, ...more] = text.split(/(?=,)/);
+    setText(this.connectionText, state);
+    setText(this.connectionMore, more.join(""));
     this.top.classList.toggle("is-reconnecting", this.connection === "reconnecting");
   }
 
@@ -434,6 +437,7 @@ export class RunPage {
       await navigator.clipboard.writeText(location.href);
       announce("The link is copied.");
       setText(this.connectionText, "Link copied");
+      setText(this.connectionMore, "");
       setTimeout(() => this.#connectionText(), 1500);
     } catch {
       openDialog("Link to this event", (close) => [h("p", null, h("input", { type: "text", value: location.href, readonly: true, "aria-label": "Link" })), h("div", { class: "dialog-foot" }, button("Close", { onclick: close }))]);
