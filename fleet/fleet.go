@@ -42,7 +42,7 @@ type Options struct {
 	Logger *slog.Logger
 }
 
-// A Fleet keeps the logs of runs on NATS JetStream. It is safe for concurrent use.
+// A Fleet keeps runs on NATS JetStream: their requests and their logs. It is safe for concurrent use.
 type Fleet struct {
 	name    string
 	log     *slog.Logger
@@ -51,6 +51,7 @@ type Fleet struct {
 	conn    *nats.Conn
 	js      jetstream.JetStream
 	logs    jetstream.Stream
+	work    jetstream.Stream // requests, and requests to cancel
 	objects jetstream.ObjectStore
 	limit   int // the longest body of a message; longer ones are objects
 
@@ -167,7 +168,9 @@ func connect(ctx context.Context, o *Options, url string, dial ...nats.Option) (
 	if !validToken(name) {
 		return nil, advice.Wrap(fmt.Errorf("fleet: %q cannot be the name of a fleet", name), "use up to 64 letters, digits, - and _ in Options.Name")
 	}
+	log := safelog.Logger(o.Logger)
 	conn, err := nats.Connect(url, append([]nats.Option{
+		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { log.Warn("the connection to NATS", "error", err) }),
 		nats.Name("drover"), nats.MaxReconnects(-1), nats.Timeout(connectTimeout),
 		nats.ReconnectWait(250 * time.Millisecond), nats.ReconnectJitter(100*time.Millisecond, time.Second),
 	}, dial...)...)
@@ -175,7 +178,7 @@ func connect(ctx context.Context, o *Options, url string, dial ...nats.Option) (
 		return nil, advice.Wrap(fmt.Errorf("fleet: connecting to %s: %w", cmp.Or(url, "the embedded server"), err),
 			"check Options.URLs, Credentials and TLS")
 	}
-	f := &Fleet{name: name, log: safelog.Logger(o.Logger), conn: conn, limit: min(inlineLimit, int(conn.MaxPayload())/2)}
+	f := &Fleet{name: name, log: log, conn: conn, limit: min(inlineLimit, int(conn.MaxPayload())/2)}
 	f.ctx, f.stop = context.WithCancel(context.Background())
 	if err := f.setUp(ctx, max(o.Replicas, 1)); err != nil {
 		f.stop()
@@ -196,6 +199,12 @@ func (f *Fleet) setUp(ctx context.Context, replicas int) (err error) {
 		Name: f.name + "-logs", Subjects: []string{f.name + ".log.>"}, Replicas: replicas, Storage: jetstream.FileStorage,
 		Description: "the logs of the runs of Drover",
 	})
+	if err == nil {
+		f.work, err = f.js.CreateOrUpdateStream(ctx, jetstream.StreamConfig{
+			Name: f.name + "-work", Subjects: []string{f.name + ".work.*.*", f.name + ".cancel.*.*"}, MaxMsgsPerSubject: 1,
+			Replicas: replicas, Storage: jetstream.FileStorage, Description: "the requests of the runs of Drover",
+		})
+	}
 	if err == nil {
 		err = f.setUpObjects(ctx, replicas)
 	}
@@ -237,6 +246,14 @@ func (f *Fleet) Close() error {
 	}
 	stopServer(f.server)
 	return unlockDir(f.lock)
+}
+
+// streamOf is the stream of a subject.
+func (f *Fleet) streamOf(subject string) jetstream.Stream {
+	if strings.HasPrefix(subject, f.name+".log.") {
+		return f.logs
+	}
+	return f.work
 }
 
 // validToken reports whether a text can be one token of a subject, and part of the name of a stream.

@@ -28,6 +28,9 @@ import (
 // appended before is kept; open the log again to go on.
 var ErrLost = errors.New("fleet: this holder has lost the log")
 
+// ErrEnded means that the run has ended. [Run.Retry] begins it again.
+var ErrEnded = errors.New("fleet: the run has ended")
+
 // A Log is the log of one run: a [session.Store] on JetStream. The last holder that opened it is the only one that can
 // append: the server refuses the appends of earlier holders, wherever they run, with [ErrLost].
 //
@@ -52,6 +55,10 @@ type place struct {
 	records    int64  // the number of the last record
 	head       uint64 // the sequence of the message with the head, or zero
 	checkpoint uint64 // the same of the last checkpoint
+	attempts   int64  // how often a worker began, not counting those that handed the run back, since the last retry
+	failed     uint64 // the sequence of the last failure, or zero
+	answer     uint64 // the same of the answer of the agent
+	kind       string
 }
 
 const (
@@ -65,12 +72,20 @@ const (
 	headerRecords    = "Drover-Records"
 	headerHead       = "Drover-Head"
 	headerCheckpoint = "Drover-Checkpoint"
+	headerAttempts   = "Drover-Attempts"
+	headerFailed     = "Drover-Failed"
+	headerAnswer     = "Drover-Answer"
 
 	// The kinds of messages in a log.
 	kindClaim      = "claim"
 	kindHead       = "head"
 	kindRecords    = "records"
 	kindCheckpoint = "checkpoint"
+	kindFailed     = "failed"   // an attempt
+	kindReleased   = "released" // a worker hands the run back
+	kindAnswer     = "answer"   // of the agent, before the finish step
+	kindEnd        = "end"
+	kindRetry      = "retry" // after an end
 
 	// sendTimeout bounds one attempt to append, and appendTimeout all of them.
 	sendTimeout   = 5 * time.Second
@@ -103,6 +118,10 @@ func (l *Log) claim(ctx context.Context, holder string) error {
 		if l.tail, err = placeOf(&last); err != nil {
 			return err
 		}
+		if l.tail.kind == kindEnd {
+			return ErrEnded
+		}
+		l.tail.attempts++
 		m := l.message(kindClaim)
 		m.Header.Set(headerHolder, holder)
 		seq, err := l.f.append(ctx, m, last.seq)
@@ -136,10 +155,14 @@ func placeOf(m *message) (place, error) {
 	if m.seq == 0 {
 		return p, nil
 	}
-	var err [3]error
+	p.kind = m.kind()
+	var err [6]error
 	p.records, err[0] = strconv.ParseInt(m.header.Get(headerRecords), 10, 64)
 	p.head, err[1] = strconv.ParseUint(m.header.Get(headerHead), 10, 64)
 	p.checkpoint, err[2] = strconv.ParseUint(m.header.Get(headerCheckpoint), 10, 64)
+	p.attempts, err[3] = strconv.ParseInt(m.header.Get(headerAttempts), 10, 64)
+	p.failed, err[4] = strconv.ParseUint(m.header.Get(headerFailed), 10, 64)
+	p.answer, err[5] = strconv.ParseUint(m.header.Get(headerAnswer), 10, 64)
 	if err := errors.Join(err[:]...); err != nil {
 		return p, fmt.Errorf("%w: message %d: %w", session.ErrCorrupt, m.seq, err)
 	}
@@ -148,6 +171,10 @@ func placeOf(m *message) (place, error) {
 		p.head = m.seq
 	case kindCheckpoint:
 		p.checkpoint = m.seq
+	case kindFailed:
+		p.failed = m.seq
+	case kindAnswer:
+		p.answer = m.seq
 	}
 	return p, nil
 }
@@ -156,13 +183,37 @@ func placeOf(m *message) (place, error) {
 func (l *Log) Lost() <-chan struct{} { return l.lost }
 
 // message makes the next message. writing is held, so that tail does not change.
-func (l *Log) message(kind string) *nats.Msg {
-	m := nats.NewMsg(l.subject)
+func (l *Log) message(kind string) *nats.Msg { return newMessage(l.subject, kind, l.tail) }
+
+// newMessage makes the message of a log that follows a place.
+func newMessage(subject, kind string, tail place) *nats.Msg {
+	m := nats.NewMsg(subject)
 	m.Header.Set(headerKind, kind)
-	m.Header.Set(headerRecords, strconv.FormatInt(l.tail.records, 10))
-	m.Header.Set(headerHead, strconv.FormatUint(l.tail.head, 10))
-	m.Header.Set(headerCheckpoint, strconv.FormatUint(l.tail.checkpoint, 10))
+	m.Header.Set(headerRecords, strconv.FormatInt(tail.records, 10))
+	m.Header.Set(headerHead, strconv.FormatUint(tail.head, 10))
+	m.Header.Set(headerCheckpoint, strconv.FormatUint(tail.checkpoint, 10))
+	m.Header.Set(headerAttempts, strconv.FormatInt(tail.attempts, 10))
+	m.Header.Set(headerFailed, strconv.FormatUint(tail.failed, 10))
+	m.Header.Set(headerAnswer, strconv.FormatUint(tail.answer, 10))
 	return m
+}
+
+// note appends a message about the run.
+func (l *Log) note(kind string, body any) error {
+	l.writing.Lock()
+	defer l.writing.Unlock()
+	data, err := plainjson.Marshal(body)
+	if err != nil {
+		return fmt.Errorf("fleet: the run %s: %w", l.id, err)
+	}
+	m := l.message(kind)
+	if kind == kindReleased {
+		m.Header.Set(headerAttempts, strconv.FormatInt(l.tail.attempts-1, 10))
+	}
+	if err := l.put(m, data); err != nil {
+		return fmt.Errorf("fleet: the run %s: %w", l.id, err)
+	}
+	return nil
 }
 
 // put appends a message. writing is held.
@@ -415,7 +466,7 @@ func (m *message) kind() string { return m.header.Get(headerKind) }
 
 // last returns the last message of a subject, without the body of an object, or the zero value.
 func (f *Fleet) last(ctx context.Context, subject string) (message, error) {
-	m, err := f.logs.GetLastMsgForSubject(ctx, subject)
+	m, err := f.streamOf(subject).GetLastMsgForSubject(ctx, subject)
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
 		return message{}, nil
 	}
@@ -517,7 +568,7 @@ func (f *Fleet) messages(ctx context.Context, subject string, from, to uint64) i
 func (f *Fleet) message(ctx context.Context, subject string, seq uint64) (*message, error) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
-	raw, err := f.logs.GetMsg(ctx, max(seq, 1), jetstream.WithGetMsgSubject(subject))
+	raw, err := f.streamOf(subject).GetMsg(ctx, max(seq, 1), jetstream.WithGetMsgSubject(subject))
 	if err != nil {
 		return nil, err
 	}

@@ -155,7 +155,11 @@ const (
 
 // runChild is what this program does as a process of a test.
 func runChild(role string) {
-	f, err := fleet.Open(context.Background(), &fleet.Options{Dir: os.Getenv(childDir)})
+	o := &fleet.Options{Dir: os.Getenv(childDir), Name: os.Getenv(childName)}
+	if urls := os.Getenv(childURLs); urls != "" {
+		o.Dir, o.URLs = "", []string{urls}
+	}
+	f, err := fleet.Open(context.Background(), o)
 	if err != nil {
 		fmt.Println(err)
 		os.Exit(1)
@@ -163,5 +167,8 @@ func runChild(role string) {
 	switch role {
 	case "append":
 		appendForever(f)
+	case "work":
+		w := chaosWorker(f)
+		fmt.Println(w.Run(context.Background()))
 	}
 }
