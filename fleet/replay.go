@@ -44,22 +44,25 @@ type pastCall struct {
 	invoked *session.ToolInvoked // nil if its outcome is unknown
 }
 
+// callsByID are the calls of the log of one run.
+type callsByID map[event.CallID]*pastCall
+
 // A replay answers calls that earlier attempts have made, each once, in their order. It is a policy of the gate.
 type replay struct {
 	s *session.Session
 
 	mu   sync.Mutex
-	past map[string][]*pastCall     // those to be answered, by key
-	seen map[event.CallID]*pastCall // what a call of this attempt was answered with; nil if it is new
+	past map[string][]*pastCall // those to be answered, by key
+	seen callsByID              // what a call of this attempt was answered with; nil if it is new
 }
 
 func newReplay(ctx context.Context, s *session.Session) (*replay, error) {
-	r := &replay{s: s, past: map[string][]*pastCall{}, seen: map[event.CallID]*pastCall{}}
+	r := &replay{s: s, past: map[string][]*pastCall{}, seen: callsByID{}}
 	last := s.Last()
 	if last == 0 {
 		return r, nil
 	}
-	open := map[event.CallID]*pastCall{}
+	open := callsByID{}
 	for entry, err := range s.After(ctx, 0) {
 		if err != nil {
 			return nil, err
@@ -75,7 +78,7 @@ func newReplay(ctx context.Context, s *session.Session) (*replay, error) {
 	return r, ctx.Err()
 }
 
-func (r *replay) note(open map[event.CallID]*pastCall, payload event.Payload) {
+func (r *replay) note(open callsByID, payload event.Payload) {
 	switch p := payload.(type) {
 	case callAsked:
 		c := &pastCall{id: p.ID, key: p.Key}
@@ -102,7 +105,7 @@ func (r *replay) note(open map[event.CallID]*pastCall, payload event.Payload) {
 }
 
 // openCall finds the call of a report. The session gives a call a new id if its own was used before.
-func (r *replay) openCall(open map[event.CallID]*pastCall, p session.ToolInvoked) *pastCall {
+func (r *replay) openCall(open callsByID, p session.ToolInvoked) *pastCall {
 	if c := open[p.CallID]; c != nil {
 		return c
 	}
