@@ -29,6 +29,7 @@ var callMaps = map[string]string{
 	"telemetry Run.agents":                       "reader: the spans of one turn",
 	"terminal lines.calls":                       "reader: the last 4096",
 	"cmd/drover denials.at":                      "reader: the last 4096",
+	"fleet callsByID":                            "reader: the calls of the log of one run",
 	"record Collector.last":                      "reader: the calls of the log of one run",
 	"record recordedLog.open":                    "reader: the calls of one recording that have no result yet",
 	"record/index end":                           "reader: the calls of the log of one run",

@@ -63,6 +63,8 @@ var layers = map[string][]string{
 	"record": {".", "agent", "workspace", "session", "guard", "gate", "gateway", "isolation", "event", "internal/*"},
 	// Agents that are kept as files. It knows no adapter.
 	"agentfile": {".", "agent", "agent/claudecode/catalogue", "workspace", "prompt", "isolation", "guard", "gate", "tool", "schema", "internal/*"},
+	// Runs on NATS JetStream. It knows no adapter and keeps no files of its own.
+	"fleet": {".", "agent", "prompt", "guard", "session", "gate", "event", "internal/*"},
 	// The index links SQLite, and the command alone imports it.
 	"record/index": {"record", ".", "event", "session", "gateway", "isolation", "internal/*"},
 	// The API and the page of runs: it reads kept runs by their index, and knows no agent.
@@ -200,8 +202,11 @@ func TestLayers_PackagesLinkNoExporter(t *testing.T) {
 // mayLinkSQLite are the packages that link the database of kept runs: its own, the server that lists them, and programs.
 var mayLinkSQLite = []string{"record/index", "server", "cmd/*"}
 
-// A program that embeds Drover does not get a database with it.
-func TestLayers_PackagesLinkNoDatabase(t *testing.T) {
+// mayLinkNATS are the packages that link NATS: the fleet, and programs.
+var mayLinkNATS = []string{"fleet", "cmd/*", "examples/*", "bench", "bench/*"}
+
+// A program that embeds Drover gets neither a database nor a message broker with it.
+func TestLayers_PackagesLinkNoDatabaseAndNoBroker(t *testing.T) {
 	const form = "{{.ImportPath}} {{range .Deps}}{{.}} {{end}}"
 	cmd := exec.Command("go", "list", "-f", form, "./...")
 	cmd.Dir = root
@@ -209,20 +214,22 @@ func TestLayers_PackagesLinkNoDatabase(t *testing.T) {
 	if err != nil {
 		t.Fatalf("go list: %v\n%s", err, out)
 	}
-	linking := 0
-	for line := range strings.Lines(string(out)) {
-		words := strings.Fields(line)
-		name, _ := ourName(words[0])
-		if !slices.ContainsFunc(words[1:], func(dep string) bool { return strings.HasPrefix(dep, "modernc.org/") }) {
-			continue
+	for module, may := range map[string][]string{"modernc.org/": mayLinkSQLite, "github.com/nats-io/": mayLinkNATS} {
+		linking := 0
+		for line := range strings.Lines(string(out)) {
+			words := strings.Fields(line)
+			name, _ := ourName(words[0])
+			if !slices.ContainsFunc(words[1:], func(dep string) bool { return strings.HasPrefix(dep, module) }) {
+				continue
+			}
+			linking++
+			if !slices.ContainsFunc(may, func(pattern string) bool { return matches(pattern, name) }) {
+				t.Errorf("%s links %s", name, module)
+			}
 		}
-		linking++
-		if !slices.ContainsFunc(mayLinkSQLite, func(pattern string) bool { return matches(pattern, name) }) {
-			t.Errorf("%s links SQLite", name)
+		if linking == 0 {
+			t.Errorf("no package links %s: the rule sees nothing", module)
 		}
-	}
-	if linking == 0 {
-		t.Error("no package links SQLite: the rule sees nothing")
 	}
 }
 

@@ -46,6 +46,7 @@ var fieldsLikeSettings = map[string]string{
 	"agent-claudecode.MountOptions": "permissions for the tools of one server", "agent-claudecode-claudecell.HomeOptions": "the folder that a home is made for",
 	"workspace.WriteBackOptions": "where to write to", "prompt-overrides.Store": "where overrides are stored",
 
+	"fleet.Options.Dir":    "the folder of the embedded server",
 	"terminal.Options.Dir": "the folder to which the view shows paths as relative",
 
 	"prompt.Descriptor": "a report on a prompt", "prompt.HiddenSection": "a report on a prompt", "prompt.Opened": "a report on a prompt", "prompt.Rendered": "a report on a prompt",

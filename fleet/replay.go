@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fleet
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/drover-agents/drover/event"
+	"github.com/drover-agents/drover/gate"
+	"github.com/drover-agents/drover/internal/plainjson"
+	"github.com/drover-agents/drover/session"
+)
+
+// callAsked records that the gate was asked about a call, before the decision. Key is the tool and its input.
+type callAsked struct {
+	ID  event.CallID `json:"toolUseId"`
+	Key string       `json:"key"`
+}
+
+// EventKind implements [event.Payload].
+func (callAsked) EventKind() event.Kind { return "fleet:call_asked" }
+
+// keyOf is the same for the same call of another attempt, whose working directory may have another name.
+func keyOf(c *gate.Call, f *gate.Facts) string {
+	input := string(c.Input)
+	for _, dir := range []string{f.Workspace, f.Dir} {
+		if len(dir) > 1 {
+			input = strings.ReplaceAll(input, dir, "<dir>")
+		}
+	}
+	return c.Name + " " + plainjson.Digest(json.RawMessage(input))
+}
+
+// A pastCall is one that an earlier attempt began.
+type pastCall struct {
+	id      event.CallID
+	key     string
+	allowed bool
+	invoked *session.ToolInvoked // nil if its outcome is unknown
+}
+
+// callsByID are the calls of the log of one run.
+type callsByID map[event.CallID]*pastCall
+
+// A replay answers calls that earlier attempts have made, each once, in their order. It is a policy of the gate.
+type replay struct {
+	s *session.Session
+
+	mu   sync.Mutex
+	past map[string][]*pastCall // those to be answered, by key
+	seen callsByID              // what a call of this attempt was answered with; nil if it is new
+}
+
+func newReplay(ctx context.Context, s *session.Session) (*replay, error) {
+	r := &replay{s: s, past: map[string][]*pastCall{}, seen: callsByID{}}
+	last := s.Last()
+	if last == 0 {
+		return r, nil
+	}
+	open := callsByID{}
+	for entry, err := range s.After(ctx, 0) {
+		if err != nil {
+			return nil, err
+		}
+		r.note(open, entry.Event.Payload)
+		if entry.Pos >= last {
+			break
+		}
+	}
+	for key, calls := range r.past {
+		r.past[key] = slices.DeleteFunc(calls, func(c *pastCall) bool { return !c.allowed })
+	}
+	return r, ctx.Err()
+}
+
+func (r *replay) note(open callsByID, payload event.Payload) {
+	switch p := payload.(type) {
+	case callAsked:
+		c := &pastCall{id: p.ID, key: p.Key}
+		r.past[p.Key], open[p.ID] = append(r.past[p.Key], c), c
+	case event.Extension: // the session does not know the type yet
+		if p.Kind == (callAsked{}).EventKind() {
+			var asked callAsked
+			if json.Unmarshal(p.Data, &asked) == nil {
+				r.note(open, asked)
+			}
+		}
+	case event.Decision:
+		if c := open[p.CallID]; c != nil && p.Verdict == event.Allow {
+			c.allowed = true
+		}
+	case session.ToolInvoked:
+		if p.Status == event.ToolSuccess || p.Status == event.ToolError { // a cancelled call may have had an effect
+			if c := r.openCall(open, p); c != nil {
+				c.invoked = &p
+				delete(open, c.id)
+			}
+		}
+	}
+}
+
+// openCall finds the call of a report. The session gives a call a new id if its own was used before.
+func (r *replay) openCall(open callsByID, p session.ToolInvoked) *pastCall {
+	if c := open[p.CallID]; c != nil {
+		return c
+	}
+	for _, c := range open {
+		if c.allowed && strings.HasSuffix(c.key, p.Name+" "+plainjson.Digest(p.Params)) {
+			return c
+		}
+	}
+	return nil
+}
+
+func (r *replay) policy() gate.Policy {
+	return gate.Custom("fleet", func(c *gate.Call, f *gate.Facts) (event.Decision, bool) {
+		past, fresh, err := r.take(c.ID, keyOf(c, f))
+		switch {
+		case err != nil:
+			return event.Decision{Verdict: event.Deny, Policy: "fleet", Reason: "The call could not be recorded: " + err.Error()}, true
+		case fresh:
+			return event.Decision{}, false
+		case past.invoked == nil:
+			return event.Decision{Verdict: event.Deny, Policy: "fleet", Reason: outcomeUnknown}, true
+		case !past.invoked.Success():
+			return event.Decision{Verdict: event.Deny, Policy: "fleet", Reason: alreadyFailed(cmp.Or(past.invoked.Error, past.invoked.Output))}, true
+		}
+		return event.Decision{Verdict: event.Deny, Policy: "fleet", Reason: alreadyDone(cmp.Or(string(past.invoked.Value), past.invoked.Output))}, true
+	})
+}
+
+// take finds the past call that answers a call, or records that it is a new one. A call gets one answer, however often the gate asks.
+func (r *replay) take(id event.CallID, key string) (past *pastCall, fresh bool, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if past, known := r.seen[id]; known && (past == nil || past.key == key) {
+		return past, past == nil, nil
+	}
+	if waiting := r.past[key]; len(waiting) > 0 {
+		past, r.past[key] = waiting[0], waiting[1:]
+	} else if _, err := r.s.Dispatch(context.Background(), callAsked{id, key}); err != nil {
+		return nil, false, err
+	}
+	r.seen[id] = past
+	return past, past == nil, nil
+}

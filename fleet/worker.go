@@ -1,0 +1,358 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fleet
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"runtime/debug"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/drover-agents/drover"
+	"github.com/drover-agents/drover/advice"
+	"github.com/drover-agents/drover/agent"
+	"github.com/drover-agents/drover/gate"
+	"github.com/drover-agents/drover/guard"
+	"github.com/drover-agents/drover/internal/ident"
+	"github.com/drover-agents/drover/internal/plainjson"
+	"github.com/drover-agents/drover/prompt"
+	"github.com/drover-agents/drover/session"
+)
+
+// A Handler answers the requests of an agent.
+type Handler[Req, Resp any] struct {
+	// Adapter runs the agent.
+	Adapter agent.Adapter
+	// Prepare makes the prompt of a request, and the options of its evaluation; nil options are the defaults. Register the
+	// reducers of the session here. The session, a heartbeat and a policy are added to the options. It runs once for each attempt.
+	Prepare func(ctx context.Context, request Req, s *session.Session) (*prompt.Prompt[Resp], *drover.Options, error)
+	// Finish, unless nil, gets the answer and returns the one of the run. It runs after the agent, and again if the worker
+	// dies before the end of the run is recorded; the agent does not.
+	Finish func(ctx context.Context, request Req, answer Resp) (Resp, error)
+}
+
+// An Agent is a [Handler] with a name, for a [Worker]. Make it with [Handle].
+type Agent struct {
+	name   string
+	handle func(ctx context.Context, t *task) (json.RawMessage, error)
+}
+
+// A task is one attempt of a run.
+type task struct {
+	log     *Log
+	request []byte
+	session *session.Session
+	beat    *guard.Heartbeat
+}
+
+// A permanentError cannot be helped by another attempt.
+type permanentError struct{ error }
+
+func (e permanentError) Unwrap() error { return e.error }
+
+// Handle makes an agent of a handler. A request that does not decode as Req is dead at once.
+func Handle[Req, Resp any](name string, h Handler[Req, Resp]) Agent {
+	return Agent{name, func(ctx context.Context, t *task) (json.RawMessage, error) {
+		var request Req
+		if err := json.Unmarshal(t.request, &request); err != nil {
+			return nil, permanentError{fmt.Errorf("the request is not one of agent %s: %w", name, err)}
+		}
+		answer, err := answerOf(ctx, h, t, request)
+		if err != nil {
+			return nil, err
+		}
+		if h.Finish != nil {
+			if answer, err = h.Finish(ctx, request, answer); err != nil {
+				return nil, fmt.Errorf("the finish step: %w", err)
+			}
+		}
+		return plainjson.Marshal(answer)
+	}}
+}
+
+// answerOf evaluates the prompt of a request, unless an earlier attempt has its answer.
+func answerOf[Req, Resp any](ctx context.Context, h Handler[Req, Resp], t *task, request Req) (answer Resp, err error) {
+	if at := t.log.tail.answer; at != 0 {
+		m, err := t.log.f.message(ctx, t.log.subject, at)
+		if err == nil {
+			err = json.Unmarshal(m.body, &answer)
+		}
+		return answer, err
+	}
+	p, given, err := h.Prepare(ctx, request, t.session)
+	if err != nil {
+		return answer, fmt.Errorf("preparing: %w", err)
+	}
+	past, err := newReplay(ctx, t.session)
+	if err != nil {
+		return answer, fmt.Errorf("reading the log: %w", err)
+	}
+	var o drover.Options
+	if given != nil {
+		o = *given
+	}
+	o.Session, o.Policies = t.session, append([]gate.Policy{past.policy()}, o.Policies...)
+	if o.Heartbeat == nil {
+		o.Heartbeat = t.beat
+	} else {
+		o.Heartbeat.OnBeat(t.beat.Beat)
+	}
+	if len(past.past) > 0 {
+		o.AppendSystemPrompt = strings.TrimSpace(o.AppendSystemPrompt + "\n\n" + interrupted)
+	}
+	resp, err := drover.Evaluate(ctx, h.Adapter, p, &o)
+	if err != nil {
+		return answer, err
+	}
+	return resp.Output, t.log.note(kindAnswer, resp.Output)
+}
+
+// A Worker runs the agents of a fleet. Set Fleet and Agents; the zero value of the others is ready to use.
+type Worker struct {
+	Fleet  *Fleet
+	Agents []Agent
+	// Name is for people. Empty means one made of the host and the process.
+	Name string
+	// Concurrency is how many runs of each agent this worker has at once. Zero means 1.
+	Concurrency int
+	// Lease is how long a run stays with a worker that shows no sign of life. All workers of an agent should have the
+	// same. Zero means 30 seconds.
+	Lease time.Duration
+	// Stuck is how long a run may go on without a sign of life of its agent before it is stopped. Zero means 10 minutes.
+	Stuck time.Duration
+	// Attempts is how many attempts a run has before it is dead. Zero means 5.
+	Attempts int
+	// Backoff is the delay before the attempt after a number of attempts. Nil means a second, doubled each time, up to 15 minutes.
+	Backoff func(attempts int) time.Duration
+	// Drain is how long runs may go on when the context of Run has ended, before they are handed back. Zero means 30 seconds.
+	Drain time.Duration
+}
+
+// Causes of the end of an attempt.
+var (
+	errDraining  = errors.New("the worker is stopping")
+	errCancelled = errors.New(reasonCancelled)
+	errStuck     = errors.New("the agent showed no sign of life")
+)
+
+// Run runs requests until ctx ends, or the fleet is closed, and then hands back what is not over in time.
+func (w *Worker) Run(ctx context.Context) error {
+	own := *w
+	host, _ := os.Hostname() // a name is enough
+	own.Name = cmp.Or(own.Name, fmt.Sprintf("%s-%d-%s", host, os.Getpid(), ident.NewUUID()[:8]))
+	own.Concurrency, own.Attempts = cmp.Or(own.Concurrency, 1), cmp.Or(own.Attempts, 5)
+	own.Lease, own.Stuck, own.Drain = cmp.Or(own.Lease, 30*time.Second), cmp.Or(own.Stuck, 10*time.Minute), cmp.Or(own.Drain, 30*time.Second)
+	if own.Backoff == nil {
+		own.Backoff = backoff
+	}
+	work, stop := context.WithCancelCause(own.Fleet.ctx)
+	defer stop(nil)
+	defer context.AfterFunc(ctx, func() { time.AfterFunc(own.Drain, func() { stop(errDraining) }) })()
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	for _, a := range own.Agents {
+		consumer, err := own.Fleet.work.CreateOrUpdateConsumer(ctx, jetstream.ConsumerConfig{
+			Durable: a.name, FilterSubject: own.Fleet.name + ".work." + a.name + ".*", AckPolicy: jetstream.AckExplicitPolicy,
+			AckWait: own.Lease, MaxDeliver: -1, MaxAckPending: -1,
+		})
+		if err != nil {
+			stop(errDraining)
+			return advice.Wrap(fmt.Errorf("fleet: the queue of agent %q: %w", a.name, err), "name the agent with letters, digits, - and _")
+		}
+		for range own.Concurrency {
+			wg.Go(func() { own.serve(ctx, work, consumer, a) })
+		}
+	}
+	wg.Wait()
+	return nil
+}
+
+func backoff(attempts int) time.Duration {
+	return min(time.Second<<min(max(attempts-1, 0), 20), 15*time.Minute)
+}
+
+// serve takes requests one after the other until ctx ends. Runs end with work.
+func (w *Worker) serve(ctx, work context.Context, consumer jetstream.Consumer, a Agent) {
+	for ctx.Err() == nil && work.Err() == nil {
+		wait, cancel := context.WithTimeout(ctx, 10*time.Second)
+		unbind := context.AfterFunc(work, cancel)
+		m, err := consumer.Next(jetstream.FetchContext(wait))
+		idle := wait.Err() != nil || errors.Is(err, nats.ErrTimeout)
+		unbind()
+		cancel()
+		if err != nil {
+			if !idle {
+				w.Fleet.log.Warn("no requests can be read; trying again", "agent", a.name, "error", err)
+				pause(ctx, time.Second)
+			}
+			continue
+		}
+		w.deliver(work, m, a)
+	}
+}
+
+func pause(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
+	}
+}
+
+// deliver makes one attempt at a run. The request is acknowledged when the end is in the log.
+func (w *Worker) deliver(work context.Context, m jetstream.Msg, a Agent) {
+	r := &Run{w.Fleet, a.name, strings.TrimPrefix(m.Subject(), w.Fleet.name+".work.")}
+	note := w.Fleet.log.With("run", r.id, "worker", w.Name)
+	log, err := w.Fleet.OpenLog(work, r.id, w.Name)
+	switch {
+	case errors.Is(err, ErrEnded):
+		err = m.Ack()
+	case err != nil:
+		err = errors.Join(err, m.NakWithDelay(time.Second))
+	default:
+		err = w.attempt(work, m, r, log, a)
+	}
+	if err != nil {
+		note.Warn("the attempt at a run is not recorded; the run goes on with the next delivery", "error", err)
+	}
+}
+
+func (w *Worker) attempt(work context.Context, m jetstream.Msg, r *Run, log *Log, a Agent) error {
+	defer log.Close()
+	attempts := log.tail.attempts
+	if attempts > int64(w.Attempts) {
+		return w.end(m, log, Result{State: Dead, Reason: w.lastFailure(work, log)})
+	}
+	ctx, cancel := context.WithCancelCause(work)
+	defer cancel(nil)
+	t := &task{log: log, beat: guard.NewHeartbeat(nil)}
+	var alive sync.WaitGroup
+	alive.Go(func() { w.keepAlive(ctx, cancel, m, r, t) })
+	output, err := w.handle(ctx, m, t, a)
+	cause := context.Cause(ctx)
+	cancel(nil)
+	alive.Wait()
+	switch permanent := (permanentError{}); {
+	case errors.Is(cause, ErrLost), errors.Is(err, ErrLost):
+		return nil // another worker has the run
+	case err == nil:
+		return w.end(m, log, Result{State: Succeeded, Output: output})
+	case errors.Is(cause, errCancelled):
+		return w.end(m, log, Result{State: Cancelled, Reason: reasonCancelled})
+	case errors.Is(cause, errStuck):
+		err = fmt.Errorf("%w for %s", errStuck, w.Stuck)
+	case cause != nil: // drained, or the fleet is closed
+		return errors.Join(log.note(kindReleased, nil), m.Nak())
+	case errors.As(err, &permanent):
+		return w.end(m, log, Result{State: Dead, Reason: advice.Text(err)})
+	}
+	if attempts >= int64(w.Attempts) {
+		return w.end(m, log, Result{State: Dead, Reason: advice.Text(err)})
+	}
+	return errors.Join(log.note(kindFailed, advice.Text(err)), m.NakWithDelay(w.Backoff(int(attempts))))
+}
+
+// lastFailure is why a run has no attempts left without one that says so: its worker has died each time.
+func (w *Worker) lastFailure(ctx context.Context, log *Log) string {
+	reason := fmt.Sprintf("its worker has died in each of %d attempts", w.Attempts)
+	if log.tail.failed == 0 {
+		return reason
+	}
+	var last string
+	m, err := w.Fleet.message(ctx, log.subject, log.tail.failed)
+	if err != nil || json.Unmarshal(m.body, &last) != nil {
+		return reason
+	}
+	return "its worker has died in the last of its attempts; the last failure before: " + last
+}
+
+// end records the end of a run, then acknowledges its request.
+func (w *Worker) end(m jetstream.Msg, log *Log, result Result) error {
+	result.Attempts, result.Ended = log.tail.attempts, time.Now()
+	if err := log.note(kindEnd, result); err != nil {
+		return err
+	}
+	return m.Ack()
+}
+
+// handle calls the agent. What it does with the session is in the log before it returns.
+func (w *Worker) handle(ctx context.Context, m jetstream.Msg, t *task, a Agent) (output json.RawMessage, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("the handler of agent %s panicked: %v", a.name, p)
+			w.Fleet.log.Error("a handler panicked", "agent", a.name, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+		}
+	}()
+	if t.request, err = w.request(ctx, m); err != nil {
+		return nil, err
+	}
+	t.session, err = session.Open(openLog{t.log}, &session.Options{Logger: w.Fleet.log})
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if closed := t.session.Close(); err == nil && closed != nil {
+			w.Fleet.log.Warn("closing a session", "run", t.log.id, "error", closed)
+		}
+	}()
+	return a.handle(ctx, t)
+}
+
+// An openLog stays open when its session is closed.
+type openLog struct{ *Log }
+
+func (openLog) Close() error { return nil }
+
+func (w *Worker) request(ctx context.Context, m jetstream.Msg) ([]byte, error) {
+	name := m.Headers().Get(headerObject)
+	if name == "" {
+		return m.Data(), nil
+	}
+	data, err := w.Fleet.objects.GetBytes(ctx, name)
+	if err != nil {
+		return nil, fmt.Errorf("reading the request: %w", err)
+	}
+	return data, nil
+}
+
+// keepAlive extends the lease of a run as long as its agent shows signs of life, and ends the attempt when it must end.
+func (w *Worker) keepAlive(ctx context.Context, cancel context.CancelCauseFunc, m jetstream.Msg, r *Run, t *task) {
+	sub, asked, err := w.Fleet.hints(r.subject("cancel"))
+	if err == nil { // else the next tick finds it
+		defer func() { _ = sub.Unsubscribe() }()
+	}
+	tick := time.NewTicker(w.Lease / 3)
+	defer tick.Stop()
+	for {
+		if r.cancelled(ctx) {
+			cancel(errCancelled)
+			return
+		}
+		if t.beat.Elapsed() > w.Stuck {
+			cancel(errStuck)
+			return
+		}
+		if err := m.InProgress(); err != nil {
+			w.Fleet.log.Warn("the lease of a run is not extended", "run", r.id, "error", err)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-t.log.Lost():
+			cancel(ErrLost)
+			return
+		case <-asked:
+			cancel(errCancelled)
+			return
+		case <-tick.C:
+		}
+	}
+}
