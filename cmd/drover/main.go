@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 	"time"
 
@@ -58,6 +59,8 @@ func newCommand() *cobra.Command {
 		SilenceErrors: true,
 	}
 	root.SetFlagErrorFunc(flagError)
+	cobra.AddTemplateFunc("columns", helpColumns)
+	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), "FlagUsages", "FlagUsagesWrapped (columns $)"))
 	root.AddCommand(newRunCommand(), newRunsCommand(), newServeCommand(), newReportCommand(), newCheckCommand(), newSchemaCommand(), newDoctorCommand(), newDemoCommand(),
 		newVersionCommand(), newManCommand())
 	return root

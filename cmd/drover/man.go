@@ -65,7 +65,7 @@ func manPage(cmd *cobra.Command) string {
 		b.WriteString(".SH DESCRIPTION\n" + roffText(cmd.Long))
 	}
 	b.WriteString(".SH OPTIONS\n")
-	titles, groups := flagLines(cmd)
+	titles, groups := flagLines(cmd, 0)
 	for _, title := range titles {
 		if len(titles) > 1 {
 			fmt.Fprintf(&b, ".SS %s\n", title)

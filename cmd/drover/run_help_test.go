@@ -66,13 +66,31 @@ func TestHelp_EveryFlagHasAGroup(t *testing.T) {
 		t.Fatal(err)
 	}
 	run.InitDefaultHelpFlag()
-	_, groups := flagLines(run)
+	_, groups := flagLines(run, 0)
 	if got := groups["Other"]; len(got) != 1 || got[0].name != "help" {
 		t.Errorf("flags without a group: %v", got)
 	}
 	for _, g := range flagGroups {
 		if len(groups[g.title]) != len(g.flags) {
 			t.Errorf("%s names a flag that there is not: %v", g.title, g.flags)
+		}
+	}
+}
+
+func TestHelp_FitsTheTerminal(t *testing.T) {
+	p := newProgram(t, unusedEndpoint(t))
+	for _, command := range []string{"run", "serve", "doctor"} {
+		screen := p.startOn(t, 80, 50, command, "--help")
+		screen.Over(0)
+		whole := screen.Tmux("capture-pane", "-p", "-J", "-S", "-") // -J joins the lines that the terminal had to break
+		_, flags, found := strings.Cut(whole, "\nFlags:\n")
+		if !found {
+			t.Fatalf("no flags in %s", whole)
+		}
+		for line := range strings.Lines(flags) {
+			if n := len([]rune(strings.TrimRight(line, " \n"))); n > 80 {
+				t.Errorf("%s: a line has %d columns: %s", command, n, line)
+			}
 		}
 	}
 }
