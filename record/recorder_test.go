@@ -573,10 +573,13 @@ func TestStore_FindRefusals(t *testing.T) {
 	for range 40 { // two of them begin alike
 		keep(t, store, nil, agenttest.Done(""))
 	}
-	for ref, want := range map[string]string{"../x": "is not the id", "": "is not the id", "zz": "there is no run zz", strings.Repeat("a", 200): "is not the id"} {
-		if _, err := store.Find(ref); err == nil || !strings.Contains(err.Error(), want) {
+	for ref, want := range map[string]string{"../x": "is not the id of a run", "": "is not the id of a run", "zz": "there is no run zz", strings.Repeat("a", 200): "is not the id of a run"} {
+		if _, err := store.Find(ref); err == nil || !strings.HasSuffix(err.Error(), want) {
 			t.Errorf("%q: %v, want %q", ref, err, want)
 		}
+	}
+	if _, err := store.Find("zz"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("%v is not fs.ErrNotExist", err)
 	}
 	many := 0
 	for _, c := range "0123456789abcdef" {

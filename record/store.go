@@ -255,6 +255,12 @@ func (s *Store) Folders() ([]string, error) {
 	return found, nil
 }
 
+// A missing run is an [fs.ErrNotExist], whose text would not help.
+type missing string
+
+func (m missing) Error() string      { return string(m) }
+func (missing) Is(target error) bool { return target == fs.ErrNotExist }
+
 // Find opens the run of an id or of the beginning of one, which must be that of one run only.
 func (s *Store) Find(id string) (*Run, error) {
 	if !validID(id) {
@@ -277,7 +283,7 @@ func (s *Store) Find(id string) (*Run, error) {
 	case 1:
 		return s.Run(found[0])
 	case 0:
-		return nil, advice.Wrap(fmt.Errorf("record: there is no run %s: %w", id, fs.ErrNotExist), "drover runs lists them")
+		return nil, advice.Wrap(missing("record: there is no run "+id), "drover runs lists them")
 	}
 	return nil, advice.Wrap(fmt.Errorf("record: %d runs begin with %s", len(found), id), "give more of the id")
 }
@@ -427,7 +433,7 @@ func (s *Store) Last() (*Run, error) {
 		}
 	}
 	if last == nil {
-		return nil, advice.Wrap(fmt.Errorf("record: there is no run: %w", fs.ErrNotExist), "drover run keeps each run")
+		return nil, advice.Wrap(missing("record: there is no run"), "drover run keeps each run")
 	}
 	return last, nil
 }

@@ -103,6 +103,9 @@ func (o *reportOptions) report(file string, out io.Writer) error {
 		return advice.Wrap(usageError("--fail-on: there is no severity %q", o.failOn), "choose note, warning, error or none")
 	}
 	r, err := readReview(file)
+	if pathErr := (*fs.PathError)(nil); errors.As(err, &pathErr) {
+		return err // it names the file
+	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", file, err)
 	}

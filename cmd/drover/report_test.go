@@ -280,6 +280,9 @@ func TestReport_ReadsTheAnswerOfARun(t *testing.T) {
 	if code, _, errs := command(t, "report", t.TempDir()); code != exitError || !strings.Contains(errs, "a folder") {
 		t.Errorf("a folder: exit code %d, %s", code, errs)
 	}
+	if code, _, errs := command(t, "report", "missing.json"); code != exitError || strings.Count(errs, "missing.json") != 1 {
+		t.Errorf("a missing file: exit code %d, %s", code, errs)
+	}
 }
 
 // The schema of a review is the same in the command, in the agent file and in the page.
