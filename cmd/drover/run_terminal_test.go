@@ -90,6 +90,8 @@ func TestTerminal_ShowsTheDemo(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := testkit.OpenPane(t, 80, 60, self+" demo", asCommand+"=1", "DROVER_CLAUDE="+cli.Path, envDemo+"=script", "TMPDIR="+t.TempDir())
+	p.Wait(`it stays until you press Enter`)
+	p.Keys("Enter")
 	screen := strings.Join(p.Over(0), "\n")
 	for _, want := range []string{"set-up    claude " + claude.PinnedVersion, "count_lines", "denied", "  done         success", "\n\nReview\n", "\nCost     $", "\nRecord   /", "exit code 0"} {
 		if !strings.Contains(screen, want) {
