@@ -3,9 +3,12 @@
 package server
 
 import (
+	"context"
 	"time"
 
 	"golang.org/x/time/rate"
+
+	"github.com/drover-agents/drover/record"
 )
 
 // Patterns are those of the operations of the API.
@@ -37,4 +40,9 @@ func SetControlTime(limit time.Duration) (restore func()) {
 	own := controlTime
 	controlTime = limit
 	return func() { controlTime = own }
+}
+
+// Describe is what the server answers of a run.
+func (s *Server) Describe(ctx context.Context, run *record.Run) (Run, error) {
+	return s.describe(ctx, run)
 }

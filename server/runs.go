@@ -233,6 +233,11 @@ func (s *Server) describe(ctx context.Context, run *record.Run) (Run, error) {
 				row = known
 			}
 		}
+		if run.State == record.Running && (row.State == record.Ended || row.State == record.Lost) { // since it was opened
+			if run, err = s.o.Store.Run(s.o.Store.Folder(run)); err != nil {
+				return Run{}, err
+			}
+		}
 	}
 	whole := Run{Summary: s.summary(ctx, row), Info: RunInfo{run.Settings, run.Command, run.Versions}, Deadline: run.Deadline, Damage: run.Damage()}
 	if bundle {

@@ -761,3 +761,20 @@ func TestChanges_AreReported(t *testing.T) {
 		t.Errorf("the notices are %q, want %q", notices, want)
 	}
 }
+
+// A run that ends while a request is answered is one that is over, with its end.
+func TestRuns_EndsWhileItIsDescribed(t *testing.T) {
+	store := openStore(t)
+	s := serve(t, server.Options{Store: store})
+	goOn := make(chan struct{})
+	r := start(t, store, nil, server.LiveOptions{}, func(*agenttest.Run) { <-goOn }, agenttest.Done("token-1"))
+	opened, err := store.Find(r.id)
+	if err != nil || opened.State != record.Running {
+		t.Fatalf("the run is %+v, %v", opened, err)
+	}
+	close(goOn)
+	<-r.done
+	if got, err := s.Describe(t.Context(), opened); err != nil || got.State != record.Ended || got.End == nil {
+		t.Errorf("the run is %s with the end %v, %v", got.State, got.End, err)
+	}
+}
