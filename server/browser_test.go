@@ -208,10 +208,10 @@ func eval[T any](p *tab, js string) T {
 // wait waits until an expression holds in the page.
 func (p *tab) wait(js string) {
 	p.t.Helper()
-	end := time.Now().Add(15 * time.Second)
+	end := time.Now().Add(time.Minute)
 	for !eval[bool](p, "(async () => Boolean(await ("+js+")))()") {
 		if time.Now().After(end) {
-			p.t.Fatalf("not within 15 s: %s\nthe page: %.3000s", js, eval[string](p, "document.title + '\\n' + document.body.innerText"))
+			p.t.Fatalf("not within a minute: %s\nthe page: %.3000s", js, eval[string](p, "document.title + '\\n' + document.body.innerText"))
 		}
 		time.Sleep(20 * time.Millisecond)
 	}

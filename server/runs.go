@@ -347,13 +347,15 @@ func (s *Server) serveControl(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
+var errOver = problem(http.StatusConflict, "the run is over", "send a message to continue it")
+
 // controlTime is how long the program of a run may take to answer. A test has less patience.
 var controlTime = 10 * time.Second
 
 // pass makes a request to the program of a run.
 func (s *Server) pass(ctx context.Context, run *record.Run, path string, body, answer any) error {
 	if run.State != record.Running {
-		return problem(http.StatusConflict, "the run is over", "send a message to continue it")
+		return errOver
 	}
 	c, err := openControl(run.Path)
 	if err != nil {
@@ -365,6 +367,11 @@ func (s *Server) pass(ctx context.Context, run *record.Run, path string, body, a
 		defer done()
 	}
 	resp, err := c.request(ctx, http.MethodPost, path, body)
+	if p, is := errors.AsType[*Problem](err); is && p.Status == http.StatusBadGateway {
+		if now, gone := s.o.Store.Run(s.o.Store.Folder(run)); gone == nil && now.State != record.Running {
+			return errOver // the run ended meanwhile, and its socket with it
+		}
+	}
 	if err != nil {
 		return err
 	}
