@@ -12,7 +12,7 @@ STATICCHECK := $(TOOLS)/staticcheck-$(STATICCHECK_VERSION)
 
 # go test runs as many packages at once as there are cores, which is right for this repository too:
 # tests that start the CLI take turns across packages by themselves.
-TESTFLAGS ?= -race -timeout=20m
+TESTFLAGS ?= -race -timeout=40m
 
 .PHONY: help demo test lint fmt api docs release bench microbench soak mutate picture pictures setup
 .DEFAULT_GOAL := help
