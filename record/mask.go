@@ -96,9 +96,10 @@ func (m *masker) json(raw json.RawMessage) json.RawMessage {
 	return append(out, raw[copied:]...)
 }
 
-// oddlySpelled reports whether a value can be in JSON in another spelling than encoding/json gives it, which the masker knows.
+// oddlySpelled reports whether a value can be in JSON in another spelling than encoding/json gives it, which the masker knows: JSON in
+// JSON at most. Each further level doubles the backslashes.
 func oddlySpelled(raw json.RawMessage) bool {
-	return slices.ContainsFunc([]string{`\u`, `\/`, "\u2028", "\u2029"}, func(s string) bool { return bytes.Contains(raw, []byte(s)) })
+	return slices.ContainsFunc([]string{`\u`, `\/`, `\\\\`, "\u2028", "\u2029"}, func(s string) bool { return bytes.Contains(raw, []byte(s)) })
 }
 
 // value is the value of a name. The name alone may tell that it is a secret.

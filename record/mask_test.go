@@ -46,5 +46,16 @@ func TestMasker_SpellingsOfAValue(t *testing.T) {
 				t.Errorf("%s becomes %q, %v", raw, got, err)
 			}
 		}
+		nested := value // as JSON in JSON in JSON, which a tool returns that has read a log
+		for range 3 {
+			text, err := plainjson.Marshal(map[string]string{"text": nested})
+			if err != nil {
+				t.Fatal(err)
+			}
+			nested = string(text)
+		}
+		if got := string(m.json([]byte(nested))); !strings.Contains(got, "[redacted]") {
+			t.Errorf("%s stays as it is", got)
+		}
 	}
 }
