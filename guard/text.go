@@ -17,7 +17,7 @@ func (b Budget) String() string {
 		unit string
 	}{{b.MaxTotalTokens, "token"}, {b.MaxInputTokens, "input token"}, {b.MaxOutputTokens, "output token"}, {b.MaxRequests, "request"}} {
 		if l.n != 0 {
-			limits = append(limits, safetext.Plural(int(l.n), l.unit))
+			limits = append(limits, safetext.Plural(l.n, l.unit))
 		}
 	}
 	if b.MaxCostUSD != 0 {
@@ -34,9 +34,9 @@ func (b Budget) String() string {
 
 // String is what was consumed: "1,204 tokens (1,100 in, 104 out), $0.0060, 2 requests".
 func (u Usage) String() string {
-	text := fmt.Sprintf("%s (%s in, %s out), $%.4f", safetext.Plural(int(u.TotalTokens()), "token"), safetext.Thousands(u.InputTokens), safetext.Thousands(u.OutputTokens), u.CostUSD)
+	text := fmt.Sprintf("%s (%s in, %s out), $%.4f", safetext.Plural(u.TotalTokens(), "token"), safetext.Thousands(u.InputTokens), safetext.Thousands(u.OutputTokens), u.CostUSD)
 	if u.Requests > 0 {
-		text += ", " + safetext.Plural(int(u.Requests), "request")
+		text += ", " + safetext.Plural(u.Requests, "request")
 	}
 	return text
 }

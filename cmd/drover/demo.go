@@ -125,7 +125,7 @@ func (d *demo) run(ctx context.Context) (err error) {
 	}
 	d.introduce(ready)
 	err = d.review(ctx, adapter)
-	if d.page != nil && ctx.Err() == nil {
+	if d.page != nil && err == nil { // else the error comes first
 		fmt.Fprintf(d.out, "Page     %s\n         it stays until you press Enter\n", d.page.Address)
 		awaitEnter(ctx, d.in)
 	}

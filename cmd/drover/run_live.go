@@ -10,6 +10,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"runtime"
 	"sync"
 	"time"
 
@@ -49,9 +50,11 @@ func (f liveFlags) asked() bool { return f.watch || f.served != "" }
 // package proc; elsewhere this is the only way.
 func endWithServer() {
 	server := os.Getppid()
+	gone := runtime.GOOS != "linux" && server == 1 // it ended before this; in a container the server itself may be 1
 	go func() {
-		for os.Getppid() == server {
+		for !gone {
 			time.Sleep(200 * time.Millisecond)
+			gone = os.Getppid() != server
 		}
 		if self, err := os.FindProcess(os.Getpid()); err == nil {
 			_ = self.Kill()

@@ -156,15 +156,14 @@ func anyRun(index.Row) bool { return true }
 // isOver is for commands that refuse a run in progress.
 func isOver(r index.Row) bool { return r.State != record.Running }
 
-// listRuns is drover runs.
 // noRuns is the text of an empty list. A word that was looked for may be a misspelled command.
 func noRuns(cmd *cobra.Command, words []string) string {
 	if len(words) == 0 {
 		return "no runs"
 	}
 	text := "no runs with " + safetext.Line(strings.Join(words, " "))
-	for _, near := range ident.Nearest(words[0], subcommands(cmd)) {
-		return text + "; did you mean drover runs " + near + "?"
+	if near := ident.Nearest(words[0], subcommands(cmd)); len(near) > 0 {
+		text += "; did you mean drover runs " + near[0] + "?"
 	}
 	return text
 }
@@ -176,6 +175,7 @@ func subcommands(cmd *cobra.Command) (names []string) {
 	return names
 }
 
+// listRuns is drover runs.
 func listRuns(cmd *cobra.Command, f *runsFilter, words []string, limit int, asJSON bool) error {
 	filter, err := f.filter(words)
 	if err != nil {

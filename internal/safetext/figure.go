@@ -9,7 +9,7 @@ import (
 )
 
 // Plural is a number of things: "1 line", "1,200 lines".
-func Plural(n int, thing string) string {
+func Plural[N ~int | ~int64](n N, thing string) string {
 	if n == 1 {
 		return "1 " + thing
 	}
