@@ -99,7 +99,7 @@ func writeJSON(w http.ResponseWriter, status int, v any) error {
 	return nil
 }
 
-// readWithin has read read a body, within a time. A body that is not read to its end keeps the time: net/http reads the rest of it.
+// readWithin calls read, which reads a body, and bounds its time. A body that is not read to its end keeps the time: net/http reads the rest of it.
 func readWithin(w http.ResponseWriter, limit time.Duration, read func() error) error {
 	c := http.NewResponseController(w)
 	_ = c.SetReadDeadline(time.Now().Add(limit)) // here and below: without deadlines, as in a test, nothing is slow
