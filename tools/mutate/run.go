@@ -4,6 +4,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -13,6 +14,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -23,7 +25,16 @@ const perTest = 4 * time.Minute
 
 // run checks that the tests pass without the mutations, then applies them one at a time.
 func run(ctx context.Context, all []mutation, jobs int) error {
-	if err := unbroken(ctx, all); err != nil {
+	dir, err := os.MkdirTemp("", "drover-mutate-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	programs, err := build(ctx, dir, all)
+	if err != nil {
+		return err
+	}
+	if err := unbroken(ctx, all, programs); err != nil {
 		return err
 	}
 	var (
@@ -36,7 +47,7 @@ func run(ctx context.Context, all []mutation, jobs int) error {
 		workers.Go(func() {
 			for m := range next {
 				start := time.Now()
-				err := m.noticed(ctx)
+				err := m.noticed(ctx, programs[m.folder])
 				mu.Lock()
 				word := "noticed"
 				if err != nil {
@@ -68,8 +79,56 @@ func run(ctx context.Context, all []mutation, jobs int) error {
 	return errors.Join(missed...)
 }
 
+// A program has the tests of a folder, and mutations within functions of which a run chooses one.
+type program struct {
+	path     string
+	embedded map[string]bool // the names of its mutations
+}
+
+// build builds the program of each folder. Those that do not build are missing: a mutation of theirs has a build of its own,
+// which says why.
+func build(ctx context.Context, dir string, all []mutation) (map[string]*program, error) {
+	byFolder := map[string][]mutation{}
+	for _, m := range all {
+		byFolder[m.folder] = append(byFolder[m.folder], m)
+	}
+	programs := map[string]*program{}
+	for n, folder := range slices.Sorted(maps.Keys(byFolder)) {
+		start := time.Now()
+		files, names, err := embed(".", byFolder[folder])
+		if err != nil {
+			return nil, err
+		}
+		at := filepath.Join(dir, strconv.Itoa(n))
+		overlay, err := writeOverlay(at, files)
+		if err != nil {
+			return nil, err
+		}
+		p := &program{filepath.Join(at, "tests"), names}
+		text, err := exec.CommandContext(ctx, "go", "test", "-c", "-vet=off", "-ldflags=-s -w", "-overlay="+overlay, "-o", p.path, folder).CombinedOutput()
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		if err != nil {
+			fmt.Printf("%-8s %s: %v\n%s", "alone", folder, err, text)
+			continue
+		}
+		programs[folder] = p
+		fmt.Printf("%-8s %s, %d of %d mutations in one program (%.1f s)\n", "built", folder, len(names), len(byFolder[folder]), time.Since(start).Seconds())
+	}
+	return programs, nil
+}
+
+// test runs tests of the program. An empty mutation is none.
+func (p *program) test(ctx context.Context, folder string, tests []string, mutation string) (*result, error) {
+	cmd := exec.CommandContext(ctx, "go", append([]string{"tool", "test2json", "-t", p.path, "-test.v=test2json"}, testFlags("-test.", tests, mutation != "")...)...)
+	cmd.Dir = folder
+	cmd.Env = append(os.Environ(), environment+"="+cmp.Or(mutation, "none"))
+	return runTests(ctx, cmd)
+}
+
 // unbroken runs the named tests on the code as it is.
-func unbroken(ctx context.Context, all []mutation) error {
+func unbroken(ctx context.Context, all []mutation, programs map[string]*program) error {
 	tests := map[string][]string{}
 	for _, m := range all {
 		if !slices.Contains(tests[m.folder], m.test) {
@@ -79,7 +138,13 @@ func unbroken(ctx context.Context, all []mutation) error {
 	var problems []error
 	for _, folder := range slices.Sorted(maps.Keys(tests)) {
 		start := time.Now()
-		result, err := goTest(ctx, folder, tests[folder], "")
+		var result *result
+		var err error
+		if p := programs[folder]; p != nil {
+			result, err = p.test(ctx, folder, tests[folder], "")
+		} else {
+			result, err = goTest(ctx, folder, tests[folder], "")
+		}
 		if err != nil {
 			return err
 		}
@@ -95,8 +160,14 @@ func unbroken(ctx context.Context, all []mutation) error {
 	return errors.Join(problems...)
 }
 
-// noticed applies the mutation and returns nil if its test fails.
-func (m *mutation) noticed(ctx context.Context) error {
+// noticed applies the mutation and returns nil if its test fails. A test that does not notice the mutation in the program may
+// use it where the program's environment does not reach: the mutation then has a build of its own, also for what the test builds.
+func (m *mutation) noticed(ctx context.Context, p *program) error {
+	if p != nil && p.embedded[m.name] {
+		if result, err := p.test(ctx, m.folder, []string{m.test}, m.name); err != nil || result.tests[m.test] == "fail" {
+			return err
+		}
+	}
 	text, err := m.apply(".")
 	if err != nil {
 		return err
@@ -106,7 +177,7 @@ func (m *mutation) noticed(ctx context.Context) error {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	overlay, err := m.overlay(dir, text)
+	overlay, err := writeOverlay(dir, map[string]string{m.file: text})
 	if err != nil {
 		return err
 	}
@@ -120,17 +191,23 @@ func (m *mutation) noticed(ctx context.Context) error {
 	return fmt.Errorf("%s: mutation %q of %v: %s %s: %s\n%s", m.at, m.name, m.shows, m.folder, m.test, result.verdict(m.test), result.output)
 }
 
-// overlay writes the mutated file and the description that go build takes, and returns its path.
-func (m *mutation) overlay(dir, text string) (string, error) {
-	original, err := filepath.Abs(m.file)
-	if err != nil {
+// writeOverlay writes files below dir, and the description by which go build takes them for those of these names. It returns its path.
+func writeOverlay(dir string, files map[string]string) (string, error) {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return "", err
 	}
-	mutated := filepath.Join(dir, filepath.Base(m.file))
-	if err := os.WriteFile(mutated, []byte(text), 0o644); err != nil {
-		return "", err
+	replace := map[string]string{}
+	for file, text := range files {
+		original, err := filepath.Abs(file)
+		if err != nil {
+			return "", err
+		}
+		replace[original] = filepath.Join(dir, strconv.Itoa(len(replace))+"-"+filepath.Base(file))
+		if err := os.WriteFile(replace[original], []byte(text), 0o644); err != nil {
+			return "", err
+		}
 	}
-	description, err := json.Marshal(map[string]any{"Replace": map[string]string{original: mutated}})
+	description, err := json.Marshal(map[string]any{"Replace": replace})
 	if err != nil {
 		return "", err
 	}
@@ -158,14 +235,25 @@ func (r *result) verdict(test string) string {
 // goTest runs tests of one package. The overlay is passed in GOFLAGS, so that programs which tests build have it too. With one,
 // the first failure ends the test: it has noticed the mutation.
 func goTest(ctx context.Context, folder string, tests []string, overlay string) (*result, error) {
-	limit := perTest * time.Duration(len(tests))
-	cmd := exec.CommandContext(ctx, "go", "test", "-json", "-vet=off", "-ldflags=-s -w", "-count=1", fmt.Sprintf("-failfast=%t", overlay != ""),
-		"-timeout="+limit.String(), "-run=^("+strings.Join(tests, "|")+")$", folder)
-	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
-	cmd.WaitDelay = 10 * time.Second
+	args := append([]string{"test", "-json", "-vet=off", "-ldflags=-s -w"}, testFlags("-", tests, overlay != "")...)
+	cmd := exec.CommandContext(ctx, "go", append(args, folder)...)
 	if overlay != "" {
 		cmd.Env = append(os.Environ(), "GOFLAGS="+strings.TrimSpace(os.Getenv("GOFLAGS")+" -overlay="+overlay))
 	}
+	return runTests(ctx, cmd)
+}
+
+func testFlags(prefix string, tests []string, failFast bool) []string {
+	limit := perTest * time.Duration(len(tests))
+	return []string{
+		prefix + "count=1", fmt.Sprintf("%sfailfast=%t", prefix, failFast), prefix + "timeout=" + limit.String(),
+		prefix + "run=^(" + strings.Join(tests, "|") + ")$",
+	}
+}
+
+func runTests(ctx context.Context, cmd *exec.Cmd) (*result, error) {
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+	cmd.WaitDelay = 10 * time.Second
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	err := cmd.Run()
@@ -173,7 +261,7 @@ func goTest(ctx context.Context, folder string, tests []string, overlay string) 
 		return nil, context.Cause(ctx)
 	}
 	if exit := (*exec.ExitError)(nil); err != nil && !errors.As(err, &exit) {
-		return nil, fmt.Errorf("go test: %w", err)
+		return nil, fmt.Errorf("%s: %w", strings.Join(cmd.Args[:2], " "), err)
 	}
 	return readResult(stdout.Bytes(), stderr.String()), nil
 }
