@@ -4,6 +4,7 @@ package record
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -245,6 +246,9 @@ func (k *keptRun) entry(entry session.Entry) error {
 
 // Transcript implements [drover.RunRecord].
 func (k *keptRun) Transcript(entry drover.TranscriptEntry) {
+	if bytes.Equal(entry.Detail, entry.Raw) { // Run.Transcript has it again
+		entry.Detail = nil
+	}
 	text, err := plainjson.Marshal(entry)
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -198,6 +198,23 @@ func TestRecorder_KeepsAFailedRun(t *testing.T) {
 	}
 }
 
+// A line of the transcript that is its own detail is kept once, and read as both.
+func TestRecorder_KeepsALineOfTheTranscriptOnce(t *testing.T) {
+	store := openStore(t)
+	run := keep(t, store, nil, func(r *agenttest.Run) {
+		r.Request.Transcript(agent.TranscriptLine{Raw: json.RawMessage(`{"note":"only here"}`), Source: agent.MainSource})
+	}, agenttest.Done(""))
+	text, err := os.ReadFile(filepath.Join(run.Path, "transcript.jsonl"))
+	if err != nil || strings.Count(string(text), "only here") != 1 {
+		t.Errorf("kept is %s, %v", text, err)
+	}
+	for entry, err := range run.Transcript() {
+		if err != nil || string(entry.Detail) != `{"note":"only here"}` || string(entry.Raw) != string(entry.Detail) {
+			t.Errorf("read is %+v, %v", entry, err)
+		}
+	}
+}
+
 // Secrets of each kind, in each place where a run may have them, are in no file.
 func TestRecorder_KeepsNoSecret(t *testing.T) {
 	values := map[string]string{
