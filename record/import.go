@@ -88,13 +88,15 @@ func (k *keptRun) copyRun(run *Run) error {
 		}
 	}
 	for entry, err := range run.Transcript() {
+		if err == nil {
+			err = k.writeLine(entry)
+		}
 		if err != nil {
 			return err
 		}
-		k.Transcript(entry)
 	}
 	diff, err := run.Diff()
-	if err = errors.Join(err, k.problem, k.lines.Flush(), k.diff(diff)); err != nil {
+	if err = errors.Join(err, k.text.Flush(), k.diff(diff)); err != nil {
 		return err
 	}
 	if run.End != nil {

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"slices"
 	"strings"
@@ -240,6 +241,8 @@ func TestSQL_Refused(t *testing.T) {
 			t.Errorf("%s\n answers %v", query, a)
 		} else if advice.Of(err) == "" {
 			t.Errorf("%s: %v: without advice", query, err)
+		} else if begin := regexp.MustCompile(`(?i)^(select|with|values|explain)\b`); !begin.MatchString(query) && !errors.Is(err, ErrRefused) {
+			t.Errorf("%s: %v: only SQLite refuses it", query, err)
 		}
 	}
 	if _, err := os.Stat(other); err == nil {
@@ -276,6 +279,20 @@ func TestSQL_ConnectionIsReadOnly(t *testing.T) {
 		if err := pool.Close(); err != nil {
 			t.Error(err)
 		}
+		for _, query := range []string{"DELETE FROM runs", "ATTACH '" + filepath.Join(store.Dir(), databaseFile) + "' AS x"} {
+			if _, err := answerUser(t.Context(), ix.db, query, nil, Limits{}.orDefaults()); err == nil {
+				t.Errorf("%s: %s is answered", name, query)
+			}
+		}
+	}
+}
+
+func TestLimits_Defaults(t *testing.T) {
+	if got, want := (Limits{}).orDefaults(), (Limits{10 * time.Second, 10_000, 64 << 20}); got != want {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+	if some := (Limits{time.Second, 1, 2}); some.orDefaults() != some {
+		t.Errorf("got %+v, want %+v", some.orDefaults(), some)
 	}
 }
 

@@ -23,6 +23,10 @@ type Limits struct {
 	Bytes   int           // of all values together, 64 MiB
 }
 
+func (l Limits) orDefaults() Limits {
+	return Limits{cmp.Or(l.Timeout, 10*time.Second), cmp.Or(l.Rows, 10_000), cmp.Or(l.Bytes, 64<<20)}
+}
+
 // An Answer is what a query of [Index.SQL] gives.
 type Answer struct {
 	Columns []string
@@ -83,7 +87,7 @@ func (ix *Index) SQL(ctx context.Context, query string, limits Limits) (answer A
 	if err != nil {
 		return Answer{}, err
 	}
-	limits = Limits{cmp.Or(limits.Timeout, 10*time.Second), cmp.Or(limits.Rows, 10_000), cmp.Or(limits.Bytes, 64<<20)}
+	limits = limits.orDefaults()
 	ctx, cancel := context.WithTimeoutCause(ctx, limits.Timeout, ErrTimeout)
 	defer cancel()
 	repairable := func(err error) bool { return isDamage(err) || errors.Is(err, errReplaced) }
