@@ -48,16 +48,44 @@ func TestMasker_SpellingsOfAValue(t *testing.T) {
 				t.Errorf("%s becomes %q, %v", raw, got, err)
 			}
 		}
-		nested := value // as JSON in JSON in JSON, which a tool returns that has read a log
-		for range 3 {
+		nested := value // as JSON in JSON, which a tool returns that has read a log
+		for depth := range 7 {
 			text, err := plainjson.Marshal(map[string]string{"text": nested})
 			if err != nil {
 				t.Fatal(err)
 			}
 			nested = string(text)
+			if got := string(m.json([]byte(nested))); !strings.Contains(got, "[redacted]") {
+				t.Errorf("%d deep %s stays as it is", depth+1, got)
+			}
 		}
-		if got := string(m.json([]byte(nested))); !strings.Contains(got, "[redacted]") {
-			t.Errorf("%s stays as it is", got)
+	}
+}
+
+// A form of a secret is found in JSON in JSON, where what is before it is escaped. The text around it stays.
+func TestMasker_FormsInJSONInJSON(t *testing.T) {
+	m := newMasker([]string{secretOfTests})
+	for name, text := range map[string]string{
+		"a key on a line of its own": "one\nghp_abcdefghijklmnopqrstuvwx12\ntwo",
+		"a key behind a tab":         "\tAKIAIOSFODNN7EXAMPLE ",
+		"a member":                   `{"clientSecret": "correct horse", "note": "two"}`,
+		"a header":                   "GET /\r\ncookie: session=abcdefgh\r\n",
+		"a value with quotes":        "one " + secretOfTests + " two",
+	} {
+		raw := json.RawMessage(text)
+		for depth := range 6 {
+			text, err := plainjson.Marshal(map[string]string{"text": "It is " + string(raw) + "."})
+			if err != nil {
+				t.Fatal(err)
+			}
+			raw = text
+			got := string(m.json(raw))
+			if strings.Count(got, "[redacted]") != 1 || strings.Contains(got, "ghp_") || strings.Contains(got, "AKIA") || strings.Contains(got, "horse") || strings.Contains(got, "abcdefgh") || strings.Contains(got, "winter") {
+				t.Errorf("%s, %d deep: %s becomes %s", name, depth+1, raw, got)
+			}
+			if depth < 4 && strings.Count(got, "It is") != depth+1 {
+				t.Errorf("%s, %d deep: %s loses what is around it: %s", name, depth+1, raw, got)
+			}
 		}
 	}
 }

@@ -60,19 +60,26 @@ func looksRandom(s string) bool { return len(s) >= 24 || strings.ContainsAny(s, 
 // notReference keeps the names of variables: "$TOKEN" is not a secret.
 func notReference(s string) bool { return !strings.HasPrefix(s, "$") && !strings.HasPrefix(s, "%") }
 
-func (p *pattern) replace(s, marker string) string {
+// spans are where s has secrets that match, in order. What a marker has replaced is none.
+func (p *pattern) spans(s, marker string) (all [][2]int) {
 	re := p.re()
 	group := max(re.SubexpIndex("s"), 0)
-	var b strings.Builder
-	last := 0
 	for _, m := range re.FindAllStringSubmatchIndex(s, -1) {
 		from, to := m[2*group], m[2*group+1]
-		if found := s[from:to]; found == marker || p.secret != nil && !p.secret(found) {
-			continue
+		if found := s[from:to]; found != marker && (p.secret == nil || p.secret(found)) {
+			all = append(all, [2]int{from, to})
 		}
-		b.WriteString(s[last:from])
+	}
+	return all
+}
+
+func (p *pattern) replace(s, marker string) string {
+	var b strings.Builder
+	last := 0
+	for _, span := range p.spans(s, marker) {
+		b.WriteString(s[last:span[0]])
 		b.WriteString(marker)
-		last = to
+		last = span[1]
 	}
 	if last == 0 {
 		return s

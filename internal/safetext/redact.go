@@ -113,6 +113,9 @@ func (r *Redactor) String(s string) string {
 			s, may = r.withoutKnown(out)
 		}
 	}
+	if strings.IndexByte(s, '\\') >= 0 && r.mayNest([]byte(s)) {
+		return r.nested(s)
+	}
 	return s
 }
 
@@ -140,7 +143,7 @@ func (r *Redactor) Bytes(b []byte) []byte {
 // MayHide reports whether b may have a secret. It is faster than [Redactor.Bytes], and finds more.
 func (r *Redactor) MayHide(b []byte) bool {
 	known, may := find(r.find(), b)
-	return known || may != 0
+	return known || may != 0 || r.mayNest(b)
 }
 
 // HidesPair reports whether a name and its text, as members of a JSON object have them, form a secret together. The text
