@@ -90,7 +90,7 @@ func began(t *testing.T, id string, ago time.Duration) {
 func TestRuns_MorningOfATeam(t *testing.T) {
 	state := t.TempDir()
 	t.Setenv("XDG_STATE_HOME", state)
-	model := claudetest.NewModel(t, script.Call("Bash", script.Input{"command": "rm -r shop", "description": "clean"}), 
+	model := claudetest.NewModel(t, script.Call("Bash", script.Input{"command": "rm -r shop", "description": "clean"}),
 		script.Text("Now it is done.").When(script.Match{LastUserText: "Migrate the shop", HasToolResult: "Bash"}), script.Fail(400, "the migration is not possible").Always())
 	p := newProgram(t, model.URL())
 	p.setEnv(map[string]string{"XDG_STATE_HOME": state})
@@ -256,6 +256,7 @@ func TestRuns_LostRunIsContinued(t *testing.T) {
 func TestRuns_EarlierDemo(t *testing.T) {
 	state := t.TempDir()
 	t.Setenv("XDG_STATE_HOME", state)
+	t.Setenv("GH_TOKEN", "hunter22hunter")
 	name := "2026-01-02-030405-123"
 	file, err := session.OpenFile(filepath.Join(state, "drover", "demo", name, "session.jsonl"), nil)
 	if err != nil {
@@ -269,7 +270,7 @@ func TestRuns_EarlierDemo(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := root.Evaluate(t.Context(), agenttest.New(agenttest.Emit(event.Text{Content: "Two issues."}), agenttest.Done("")), p, &root.Options{Session: s, Settings: agent.Settings{Dir: t.TempDir()}}); err != nil {
+	if _, err := root.Evaluate(t.Context(), agenttest.New(agenttest.Emit(event.Text{Content: "Two issues: hunter22hunter, AKIAIOSFODNN7EXAMPLE."}), agenttest.Done("")), p, &root.Options{Session: s, Settings: agent.Settings{Dir: t.TempDir()}}); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.Close(); err != nil {
@@ -280,6 +281,12 @@ func TestRuns_EarlierDemo(t *testing.T) {
 	}
 	if out := mustCommand(t, 0, "runs", "show", name); !strings.Contains(out, "Review the shop.") {
 		t.Errorf("shown is\n%s", out)
+	}
+	if out := mustCommand(t, 0, "runs", "show", name, "--events"); !strings.Contains(out, "Two issues: [redacted], [redacted].") || strings.Contains(out, "hunter22") || strings.Contains(out, "AKIA") {
+		t.Errorf("the events are\n%s", out)
+	}
+	if _, out, errs := command(t, "runs", "export", name); out != "" || !strings.Contains(errs, "drover runs import") {
+		t.Errorf("export prints %q, %q", out, errs)
 	}
 	if out := mustCommand(t, 0, "runs", "import", filepath.Join(state, "drover", "demo", name)); out != name+"\n" {
 		t.Errorf("import prints %q", out)

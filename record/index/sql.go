@@ -113,8 +113,8 @@ func (ix *Index) SQL(ctx context.Context, query string, limits Limits) (answer A
 	return answer, nil
 }
 
-// grace is how long SQLite may take to notice that a query is interrupted.
-const grace = time.Second
+// grace is how long SQLite may take to notice that a query is interrupted. Tests shorten it.
+var grace = time.Second
 
 // atWork has an element for each query of a user that SQLite is at work on.
 var atWork = make(chan struct{}, maxReaders)
