@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -283,6 +284,9 @@ func TestRecorder_KeepsNoSecret(t *testing.T) {
 			}
 			kept := map[string]int64{}
 			err = filepath.WalkDir(store.Dir(), func(path string, e fs.DirEntry, err error) error {
+				if info, err := e.Info(); err == nil && runtime.GOOS != "windows" && info.Mode().Perm()&0o077 != 0 {
+					t.Errorf("%s is for others too: %v", path, info.Mode())
+				}
 				if err != nil || e.IsDir() {
 					return err
 				}

@@ -149,6 +149,23 @@ func TestRuns_MorningOfATeam(t *testing.T) {
 		t.Errorf("resumed: %+v", r)
 	}
 	mustCommand(t, 0, "runs", "rm", "last") // the run that continued it
+	for args, want := range map[string]int{"--agent migrator": 17, "--folder /srv/triage": 17, "--limit 3": 3, "--folder /srv/triage --failed": 1, "--since 2d --limit 0": 49} {
+		if out := mustCommand(t, 0, append([]string{"runs", "--json"}, strings.Fields(args)...)...); strings.Count(out, "\n") != want {
+			t.Errorf("%s lists %d runs, want %d", args, strings.Count(out, "\n"), want)
+		}
+	}
+	for args, want := range map[string]string{
+		"cost --by day": time.Now().UTC().Format(time.DateOnly), "cost --by folder": "/srv/reviewer\n", "cost --by model": "model-1\n",
+		"show --prompt": "Migrate the shop", "show --cost": "claude-opus-5-5 ", "show --session": `"policyState"`, "show --transcript": `"entry_type":"tool_use"`, "show --events": `"type":"gate:decision"`,
+		"compare last": "cost       $",
+	} {
+		if words := strings.Fields(args); words[0] != "cost" {
+			args += " " + bad
+		}
+		if out := mustCommand(t, 0, append([]string{"runs"}, strings.Fields(args)...)...); !strings.Contains(out, want) {
+			t.Errorf("%s prints no %q:\n%s", args, want, out)
+		}
+	}
 	if out := mustCommand(t, 0, "runs", "sql", "select name, count(*) as runs from runs group by name order by name"); out != "name      runs\nmigrator  17\nreviewer  16\ntriage    17\n" {
 		t.Errorf("sql gives\n%s", out)
 	}
@@ -164,6 +181,11 @@ func TestRuns_MorningOfATeam(t *testing.T) {
 		}
 	}
 	mustCommand(t, 0, "runs", "rm", bad[:8], earlier[:8])
+	mustCommand(t, 0, "runs", "import", file)
+	if out := mustCommand(t, exitUsage, "runs", "resume", bad[:8]); !strings.Contains(out, "cannot be continued: it is kept in "+file) {
+		t.Errorf("a bundle that was taken in is continued: %s", out)
+	}
+	mustCommand(t, 0, "runs", "rm", bad[:8])
 	for word, want := range map[string]string{"shwo": "no runs with shwo; did you mean drover runs show?\n", "zebra": "no runs with zebra\n"} {
 		if out := mustCommand(t, 0, "runs", word); out != want {
 			t.Errorf("runs %s printed %q, want %q", word, out, want)
