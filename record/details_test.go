@@ -4,6 +4,7 @@ package record_test
 
 import (
 	"encoding/json"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/drover-agents/drover"
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/agent"
 	"github.com/drover-agents/drover/agent/agenttest"
 	"github.com/drover-agents/drover/event"
@@ -222,9 +224,9 @@ func oldLog(t *testing.T, path string) {
 		t.Fatal(err)
 	}
 	noted := func(r *agenttest.Run) {
-		r.Request.Transcript(agent.TranscriptLine{Raw: json.RawMessage(`{"a":1}`), Source: agent.MainSource})
+		r.Request.Transcript(agent.TranscriptLine{Raw: json.RawMessage(`{"a":"AKIAIOSFODNN7EXAMPLE"}`), Source: agent.MainSource})
 	}
-	_, err = drover.Evaluate(t.Context(), agenttest.New(noted, agenttest.Emit(event.Init{Model: "m", Dir: "/old"}, event.Text{Content: "from " + secret}), agenttest.Done("token-1")), ask(t, "Look."), &drover.Options{
+	_, err = drover.Evaluate(t.Context(), agenttest.New(noted, agenttest.Emit(event.Init{Model: "m", Dir: "/old"}, event.Text{Content: "from " + secret + " and AKIAIOSFODNN7EXAMPLE"}), agenttest.Done("token-1")), ask(t, "Look."), &drover.Options{
 		Session: s, Transcript: &drover.TranscriptOptions{File: filepath.Join(filepath.Dir(path), "transcript.jsonl")},
 	})
 	if err != nil {
@@ -241,18 +243,24 @@ func TestOpenFile_LogOfASession(t *testing.T) {
 	log := filepath.Join(dir, "session.jsonl")
 	oldLog(t, log)
 	for _, path := range []string{log, dir} {
-		run, err := record.OpenFile(path)
+		run, err := record.OpenFile(path, secret)
 		if err != nil {
 			t.Fatal(err)
+		}
+		if d, err := run.Details(); err != nil || strings.Join(d.Texts, "") != "from [redacted] and [redacted]" {
+			t.Errorf("%s: the texts are %q, %v", path, d.Texts, err)
+		}
+		if err := run.Export(io.Discard); err == nil || !strings.Contains(advice.Of(err), "drover runs import") {
+			t.Errorf("%s is exported: %v, advice %q", path, err, advice.Of(err))
 		}
 		if run.State != record.Ended || run.End.Status != event.DoneSuccess || run.Folder != "/old" || run.Model != "m" || run.Agent == "" || run.Prompt == "" ||
 			run.End.Duration <= 0 || run.End.Ended.Before(run.Began) || run.End.Entries != int64(len(entries(t, run))) || run.End.ResumeToken != "token-1" {
 			t.Errorf("%s: %+v, %+v", path, run.Info, run.End)
 		}
 		transcript := 0
-		for _, err := range run.Transcript() {
-			if err != nil {
-				t.Fatal(err)
+		for entry, err := range run.Transcript() {
+			if err != nil || string(entry.Raw) != `{"a":"[redacted]"}` {
+				t.Fatalf("%s, %v", entry.Raw, err)
 			}
 			transcript++
 		}
@@ -281,7 +289,7 @@ func TestOpenFile_LogOfASession(t *testing.T) {
 		t.Fatal(err)
 	}
 	d, err := taken.Details()
-	if err != nil || strings.Join(d.Texts, "") != "from [redacted]" || taken.Imported != dir || taken.State != record.Ended {
+	if err != nil || strings.Join(d.Texts, "") != "from [redacted] and [redacted]" || taken.Imported != dir || taken.State != record.Ended {
 		t.Errorf("got %+v, %+v, %v", taken.Info, d, err)
 	}
 	if _, err := store.Import(run, nil); err == nil || !strings.Contains(err.Error(), "file already exists") {

@@ -52,8 +52,13 @@ func (r *Run) export(w io.Writer) (err error) {
 	ended := false
 	for _, name := range bundleOrder { // the end before the events: they are complete where there is an end
 		fact, sum, err := r.pack(spool, name, ended)
-		if errors.Is(err, fs.ErrNotExist) && name != infoFile {
-			continue
+		if errors.Is(err, fs.ErrNotExist) {
+			if name != infoFile {
+				continue
+			}
+			if _, kept := r.files.(folder); !kept {
+				err = advice.Wrap(errors.New("it is not a kept run"), "take it in with drover runs import, and export that")
+			}
 		}
 		if err != nil {
 			return err

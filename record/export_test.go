@@ -22,3 +22,13 @@ func LowerLimits(t *testing.T, limit int) {
 	maxExchange, maxDiff = limit, int64(limit)
 	t.Cleanup(func() { maxExchange, maxDiff = exchange, diff })
 }
+
+// BeforeWrite has f called before each write of a recorder during a run.
+func BeforeWrite(r *Recorder, f func()) { r.beforeWrite = f }
+
+// LowerWaiting has tests meet the limit of a transcript that waits for the disk.
+func LowerWaiting(t *testing.T, limit int) {
+	before := maxWaiting
+	maxWaiting = limit
+	t.Cleanup(func() { maxWaiting = before })
+}

@@ -15,8 +15,9 @@ import (
 	"github.com/drover-agents/drover/internal/plainfile"
 )
 
-// OpenFile opens a run in a file: a bundle, a log of a session, a recording of model traffic, or the folder of an earlier demo.
-func OpenFile(path string) (*Run, error) {
+// OpenFile opens a run in a file: a bundle, a log of a session, a recording of model traffic, or the folder of an earlier demo. The
+// values of secrets are for a log, as in [OpenLog]; the others had theirs replaced when they were written.
+func OpenFile(path string, secrets ...string) (*Run, error) {
 	info, err := os.Stat(path)
 	if err != nil {
 		return nil, fmt.Errorf("record: %w", err)
@@ -25,7 +26,7 @@ func OpenFile(path string) (*Run, error) {
 		if _, err := os.Stat(filepath.Join(path, infoFile)); err == nil {
 			return openFolder(path)
 		}
-		return OpenLog(path)
+		return OpenLog(path, secrets...)
 	}
 	f, err := plainfile.Open(path)
 	if err != nil {
@@ -42,7 +43,7 @@ func OpenFile(path string) (*Run, error) {
 	case bytes.Contains(start, []byte(`"drover_recording"`)):
 		return openRecording(path)
 	}
-	return OpenLog(path)
+	return OpenLog(path, secrets...)
 }
 
 // Import copies a run into the store, without the values of secrets, and returns the copy. A run that is in the store already is an
@@ -88,13 +89,15 @@ func (k *keptRun) copyRun(run *Run) error {
 		}
 	}
 	for entry, err := range run.Transcript() {
+		if err == nil {
+			err = k.writeLine(entry)
+		}
 		if err != nil {
 			return err
 		}
-		k.Transcript(entry)
 	}
 	diff, err := run.Diff()
-	if err = errors.Join(err, k.problem, k.lines.Flush(), k.diff(diff)); err != nil {
+	if err = errors.Join(err, k.text.Flush(), k.diff(diff)); err != nil {
 		return err
 	}
 	if run.End != nil {

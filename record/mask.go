@@ -3,10 +3,8 @@
 package record
 
 import (
-	"bytes"
 	"encoding/json"
 	"regexp"
-	"slices"
 	"strings"
 
 	"github.com/drover-agents/drover/internal/plainjson"
@@ -46,17 +44,11 @@ func (m *masker) text(text []byte) []byte { return m.known.Bytes(text) }
 // json returns valid JSON without secrets in its strings and names, however they are escaped. The kinds of events stay: without
 // them a log cannot be read.
 func (m *masker) json(raw json.RawMessage) json.RawMessage {
-	if bytes.IndexByte(raw, '\\') < 0 && bytes.Equal(m.known.Bytes(raw), raw) {
-		return raw
-	}
-	if !oddlySpelled(raw) && !m.known.MayHide(string(raw)) {
-		return raw
-	}
 	var (
-		out    []byte
-		copied int
-		name   string // the last name
-		before byte   // the last byte that is neither white space nor in a string
+		out, scratch []byte
+		copied       int
+		name         []byte // the last name
+		before       byte   // the last byte that is neither white space nor in a string
 	)
 	for at := 0; at < len(raw); at++ {
 		switch c := raw[at]; c {
@@ -67,20 +59,24 @@ func (m *masker) json(raw json.RawMessage) json.RawMessage {
 			before = c
 			continue
 		}
-		end, text := stringAt(raw, at)
-		isName := nextByte(raw, end) == ':'
-		masked := text
+		var text []byte
+		end := 0
+		end, text, scratch = stringAt(raw, at, scratch)
+		masked, found := "", false
 		switch {
-		case isName:
-			if name = text; !fieldName.MatchString(text) {
-				masked = m.known.String(text)
+		case nextByte(raw, end) == ':':
+			name = append(name[:0], text...)
+			if found = m.known.MayHide(text) && !fieldName.Match(text); found {
+				masked = m.known.String(string(text))
 			}
 		case before != ':':
-			masked = m.known.String(text)
-		case name != "type" || !kindForm.MatchString(text):
-			masked = m.value(name, text)
+			if found = m.known.MayHide(text); found {
+				masked = m.known.String(string(text))
+			}
+		case string(name) != "type" || !kindForm.Match(text):
+			masked, found = m.value(name, text)
 		}
-		if masked != text {
+		if found && masked != string(text) {
 			quoted, err := plainjson.Marshal(masked)
 			if err != nil {
 				quoted = json.RawMessage(`""`)
@@ -96,40 +92,32 @@ func (m *masker) json(raw json.RawMessage) json.RawMessage {
 	return append(out, raw[copied:]...)
 }
 
-// oddlySpelled reports whether a value can be in JSON in another spelling than encoding/json gives it, which the masker knows: JSON in
-// JSON at most. Each further level doubles the backslashes.
-func oddlySpelled(raw json.RawMessage) bool {
-	return slices.ContainsFunc([]string{`\u`, `\/`, `\\\\`, "\u2028", "\u2029"}, func(s string) bool { return bytes.Contains(raw, []byte(s)) })
+// value is the value of a name, if it may have a secret. The name alone may tell that it is one.
+func (m *masker) value(name, text []byte) (masked string, found bool) {
+	if m.known.MayHide(text) {
+		if masked = m.known.String(string(text)); masked != string(text) {
+			return masked, true
+		}
+	}
+	return m.known.Mark(), m.known.HidesPair(name, text)
 }
 
-// value is the value of a name. The name alone may tell that it is a secret.
-func (m *masker) value(name, text string) string {
-	if masked := m.known.String(text); masked != text {
-		return masked
+// stringAt is the string that begins at a position, and the position behind it. The text is a part of raw or of scratch, which is
+// returned for the next call.
+func stringAt(raw []byte, at int, scratch []byte) (end int, text, grown []byte) {
+	var s plainjson.Scanner
+	s.ResetTrusted(raw[at:])
+	text, grown, ok := s.Decode(scratch)
+	if ok {
+		return at + len(s.Since(0)), text, grown
 	}
-	if m.known.HidesPair(name, text) {
-		return m.known.Mark()
-	}
-	return text
-}
-
-// stringAt is the string that begins at a position, and the position behind it.
-func stringAt(raw []byte, at int) (end int, text string) {
-	plain := true
-	for end = at + 1; end < len(raw) && raw[end] != '"'; end++ {
+	for end = at + 1; end < len(raw) && raw[end] != '"'; end++ { // it is no JSON
 		if raw[end] == '\\' {
-			plain = false
 			end++
 		}
 	}
 	end = min(end+1, len(raw))
-	if plain {
-		return end, string(raw[at+1 : end-1])
-	}
-	if json.Unmarshal(raw[at:end], &text) != nil {
-		return end, string(raw[at+1 : end-1])
-	}
-	return end, text
+	return end, raw[at+1 : max(at+1, end-1)], grown
 }
 
 // fieldName is a name that our own JSON may have. It is no secret, whatever values were named.

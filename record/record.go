@@ -239,6 +239,9 @@ func (r *Run) transcriptEntry(from *lines.Reader) (entry drover.TranscriptEntry,
 	if err == nil {
 		err = json.Unmarshal(line, &entry)
 	}
+	if entry.Detail == nil { // it is the whole line
+		entry.Detail = entry.Raw
+	}
 	return entry, err
 }
 

@@ -4,6 +4,7 @@ package record
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -51,6 +52,8 @@ type Recorder struct {
 	store *Store
 	opts  RecorderOptions
 	mask  *masker
+
+	beforeWrite func() // of tests
 }
 
 // NewRecorder returns a recorder that keeps runs in s.
@@ -84,13 +87,14 @@ func (r *Recorder) begin(start drover.RunStart) (_ *keptRun, err error) {
 	if err != nil {
 		return nil, err
 	}
-	k.start, k.seen, k.done = start, start.After, make(chan struct{})
+	k.start, k.seen, k.done, k.grown, k.written = start, start.After, make(chan struct{}), make(chan struct{}, 1), make(chan struct{})
 	if err := errors.Join(k.write(infoFile, k.info()), r.store.report(ChangeBegin, k.folder)); err != nil {
 		return nil, errors.Join(err, k.discard())
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	k.stop = stop
 	go k.follow(ctx)
+	go k.writeLines(ctx)
 	return k, nil
 }
 
@@ -129,7 +133,7 @@ func (r *Recorder) open(id string, began time.Time, sessionID string, tags map[s
 	if k.transcript, err = os.OpenFile(filepath.Join(k.dir, transcriptFile), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600); err != nil {
 		return nil, err
 	}
-	k.lines = bufio.NewWriter(k.transcript)
+	k.text = bufio.NewWriter(k.transcript)
 	return k, nil
 }
 
@@ -148,14 +152,18 @@ type keptRun struct {
 	log         *session.FileStore
 	stop        func()
 	done        chan struct{} // closed when the log is no longer followed
+	grown       chan struct{} // has an element if there are lines
+	written     chan struct{} // closed when no more lines are written
+	transcript  *os.File
+	text        *bufio.Writer // to it
 
-	mu         sync.Mutex
-	transcript *os.File
-	lines      *bufio.Writer
-	last       int64         // the session's position at the end, once it is known
-	caughtUp   chan struct{} // closed when last is recorded
-	seen       int64         // the session's position that is recorded
-	problem    error
+	mu       sync.Mutex
+	lines    []drover.TranscriptEntry // that are not written yet
+	waiting  int                      // their bytes
+	last     int64                    // the session's position at the end, once it is known
+	caughtUp chan struct{}            // closed when last is recorded
+	seen     int64                    // the session's position that is recorded
+	problem  error
 }
 
 // Path is the folder of the run.
@@ -240,23 +248,81 @@ func (k *keptRun) entry(entry session.Entry) error {
 		return err
 	}
 	record.Data = k.mask.json(record.Data)
+	if k.beforeWrite != nil {
+		k.beforeWrite()
+	}
 	return k.log.Append([]session.Record{record})
 }
 
-// Transcript implements [drover.RunRecord].
+// maxWaiting is how many bytes of the transcript may wait for the disk. Tests lower it.
+var maxWaiting = 64 << 20
+
+func sizeOf(entry drover.TranscriptEntry) int { return len(entry.Raw) + len(entry.Detail) + 256 }
+
+// Transcript implements [drover.RunRecord]. The line is written by another goroutine: the caller reads what the agent sends.
 func (k *keptRun) Transcript(entry drover.TranscriptEntry) {
-	text, err := plainjson.Marshal(entry)
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.problem != nil {
 		return
 	}
+	k.lines = append(k.lines, entry)
+	if k.waiting += sizeOf(entry); k.waiting > maxWaiting {
+		k.problem, k.lines = fmt.Errorf("%d bytes of the transcript wait for the disk", k.waiting), nil
+	}
+	select {
+	case k.grown <- struct{}{}:
+	default:
+	}
+}
+
+// writeLines writes the lines of the transcript, until the context ends and all are written.
+func (k *keptRun) writeLines(ctx context.Context) {
+	defer close(k.written)
+	for over := false; ; {
+		k.mu.Lock()
+		lines := k.lines
+		k.lines = nil
+		k.mu.Unlock()
+		for _, entry := range lines {
+			err := k.writeLine(entry)
+			k.mu.Lock()
+			k.waiting -= sizeOf(entry)
+			if err != nil && k.problem == nil {
+				k.problem = err
+			}
+			failed := k.problem != nil
+			k.mu.Unlock()
+			if failed {
+				return
+			}
+		}
+		switch {
+		case len(lines) > 0:
+		case over:
+			return
+		default:
+			select {
+			case <-k.grown:
+			case <-ctx.Done():
+				over = true
+			}
+		}
+	}
+}
+
+func (k *keptRun) writeLine(entry drover.TranscriptEntry) error {
+	if k.beforeWrite != nil {
+		k.beforeWrite()
+	}
+	if bytes.Equal(entry.Detail, entry.Raw) { // Run.Transcript has it again
+		entry.Detail = nil
+	}
+	text, err := plainjson.Marshal(entry)
 	if err == nil {
-		_, err = k.lines.Write(append(k.mask.json(text), '\n'))
+		_, err = k.text.Write(append(k.mask.json(text), '\n'))
 	}
-	if err != nil {
-		k.problem = err
-	}
+	return err
 }
 
 // diff keeps the patch of what the run changed in its workspace.
@@ -298,9 +364,10 @@ func (k *keptRun) End(end drover.RunEnd) error {
 	k.wait(end.Last)
 	k.stop()
 	<-k.done
+	<-k.written
 	k.mu.Lock()
 	if k.problem == nil {
-		k.problem = k.lines.Flush()
+		k.problem = k.text.Flush()
 	}
 	if k.problem == nil {
 		k.problem = k.transcript.Sync()
@@ -341,6 +408,7 @@ func (k *keptRun) close() (err error) {
 	if k.stop != nil {
 		k.stop()
 		<-k.done
+		<-k.written
 	}
 	if k.log != nil {
 		err = errors.Join(err, k.log.Close())

@@ -11,10 +11,12 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"go.uber.org/goleak"
@@ -24,6 +26,7 @@ import (
 	"github.com/drover-agents/drover/agent"
 	"github.com/drover-agents/drover/agent/agenttest"
 	"github.com/drover-agents/drover/event"
+	"github.com/drover-agents/drover/gate"
 	"github.com/drover-agents/drover/prompt"
 	"github.com/drover-agents/drover/record"
 	"github.com/drover-agents/drover/session"
@@ -198,6 +201,23 @@ func TestRecorder_KeepsAFailedRun(t *testing.T) {
 	}
 }
 
+// A line of the transcript that is its own detail is kept once, and read as both.
+func TestRecorder_KeepsALineOfTheTranscriptOnce(t *testing.T) {
+	store := openStore(t)
+	run := keep(t, store, nil, func(r *agenttest.Run) {
+		r.Request.Transcript(agent.TranscriptLine{Raw: json.RawMessage(`{"note":"only here"}`), Source: agent.MainSource})
+	}, agenttest.Done(""))
+	text, err := os.ReadFile(filepath.Join(run.Path, "transcript.jsonl"))
+	if err != nil || strings.Count(string(text), "only here") != 1 {
+		t.Errorf("kept is %s, %v", text, err)
+	}
+	for entry, err := range run.Transcript() {
+		if err != nil || string(entry.Detail) != `{"note":"only here"}` || string(entry.Raw) != string(entry.Detail) {
+			t.Errorf("read is %+v, %v", entry, err)
+		}
+	}
+}
+
 // Secrets of each kind, in each place where a run may have them, are in no file.
 func TestRecorder_KeepsNoSecret(t *testing.T) {
 	values := map[string]string{
@@ -264,6 +284,9 @@ func TestRecorder_KeepsNoSecret(t *testing.T) {
 			}
 			kept := map[string]int64{}
 			err = filepath.WalkDir(store.Dir(), func(path string, e fs.DirEntry, err error) error {
+				if info, err := e.Info(); err == nil && runtime.GOOS != "windows" && info.Mode().Perm()&0o077 != 0 {
+					t.Errorf("%s is for others too: %v", path, info.Mode())
+				}
 				if err != nil || e.IsDir() {
 					return err
 				}
@@ -337,7 +360,61 @@ func TestRecorder_BeginsWhileDaysAreRemoved(t *testing.T) {
 	wg.Wait()
 }
 
-// Nothing that an agent waits for waits for the recorder: a slow disk delays no call.
+// onASlowDisk evaluates with a recorder that writes nothing of the log and of the transcript until the agent has sent many lines and
+// had as many calls decided.
+func onASlowDisk(t *testing.T) (run *record.Run, notRecorded error) {
+	store, disk, calls := openStore(t), make(chan struct{}), 0
+	r := record.NewRecorder(store, nil)
+	record.BeforeWrite(r, func() { <-disk })
+	a := agenttest.New(func(r *agenttest.Run) {
+		for i := range 100 {
+			r.Request.Transcript(agent.TranscriptLine{Raw: json.RawMessage(`{"note":"` + strings.Repeat("x", 1000) + `"}`), Source: agent.MainSource})
+			id := event.CallID(fmt.Sprint("c", i))
+			if r.Request.Host.Decide(r.Context, event.ToolCall{ID: id, Name: "perform", Input: json.RawMessage(`{"line":"ls"}`)}).Verdict == event.Allow {
+				calls++
+			}
+		}
+		close(disk)
+	}, agenttest.Done(""))
+	a.Tools = agenttest.Tools()
+	resp, err := drover.Evaluate(t.Context(), a, ask(t, "Look."), &drover.Options{
+		Recorder: r, Settings: agent.Settings{Permissions: &gate.Permissions{Mode: gate.ModeAllow}},
+	})
+	if err != nil || calls != 100 {
+		t.Fatalf("%d calls are allowed, %v", calls, err)
+	}
+	return find(t, store, resp.RunID), resp.NotRecorded
+}
+
+// No line of the agent and no decision about a call waits for the disk. What waited is kept when there is room.
+func TestRecorder_HooksDoNotWaitForTheDisk(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		run, err := onASlowDisk(t)
+		lines := 0
+		for _, err := range run.Transcript() {
+			if err != nil {
+				t.Fatal(err)
+			}
+			lines++
+		}
+		if d, damage := run.Details(); err != nil || damage != nil || lines != 100 || len(d.Calls) != 100 || run.End.Problem != "" {
+			t.Errorf("kept are %d lines and %d calls, %v, %v", lines, len(d.Calls), err, damage)
+		}
+	})
+}
+
+// A transcript that waits for the disk takes no more memory than it may. The run goes on, and its end says what is missing.
+func TestRecorder_TranscriptThatWaitsIsBounded(t *testing.T) {
+	record.LowerWaiting(t, 50_000)
+	synctest.Test(t, func(t *testing.T) {
+		run, err := onASlowDisk(t)
+		if err == nil || !strings.Contains(run.End.Problem, "bytes of the transcript wait for the disk") {
+			t.Errorf("got %v, and in the end %q", err, run.End.Problem)
+		}
+	})
+}
+
+// A run that is at work is listed as such.
 func TestRecorder_FollowsTheLog(t *testing.T) {
 	store := openStore(t)
 	inStore := 0

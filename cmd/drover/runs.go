@@ -85,7 +85,7 @@ func findRun(ref string) (*record.Run, error) {
 		run, err = store.Last()
 	} else if run, err = store.Find(ref); errors.Is(err, fs.ErrNotExist) {
 		if old, ok := oldDemo(ref); ok {
-			return record.OpenLog(old)
+			return record.OpenLog(old, secretValues(nil)...)
 		}
 	}
 	if err != nil {
@@ -101,7 +101,7 @@ func isFile(ref string) bool {
 
 // openRunFile opens a bundle, a log of a session, or a folder with one.
 func openRunFile(path string) (*record.Run, error) {
-	run, err := record.OpenFile(path)
+	run, err := record.OpenFile(path, secretValues(nil)...)
 	if err != nil {
 		return nil, ending{exitUsage, err}
 	}

@@ -215,7 +215,7 @@ func withOldDemos(rows []index.Row, f index.Filter) []index.Row {
 		if !ok {
 			continue
 		}
-		run, err := record.OpenLog(path)
+		run, err := record.OpenLog(path, secretValues(nil)...)
 		if err != nil || run.Began.Before(f.Since) {
 			continue
 		}

@@ -68,13 +68,35 @@ func mustCommand(t *testing.T, code int, args ...string) string {
 	return out + errs
 }
 
-// A team's morning: of 50 runs of three agents the one that failed is found, compared with the last good one, its denied
-// call is explained, the cost summed, and it is exported. Each is one command of docs/runs.md.
+// began changes when a run began.
+func began(t *testing.T, id string, ago time.Duration) {
+	t.Helper()
+	paths, err := filepath.Glob(filepath.Join(os.Getenv("XDG_STATE_HOME"), "drover", "runs", "*", id, "run.json"))
+	if err != nil || len(paths) != 1 {
+		t.Fatalf("the files of run %s are %v, %v", id, paths, err)
+	}
+	text, err := os.ReadFile(paths[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	then := regexp.MustCompile(`"began":"[^"]*"`).ReplaceAll(text, []byte(`"began":"`+time.Now().Add(-ago).UTC().Format(time.RFC3339Nano)+`"`))
+	if err := os.WriteFile(paths[0], then, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A team's morning: of 50 runs of three agents, that of the real agent which failed yesterday is found, compared with the last good one,
+// its denied call is explained, the cost summed, and it is continued and exported. Each is one command of docs/runs.md.
 func TestRuns_MorningOfATeam(t *testing.T) {
-	t.Setenv("XDG_STATE_HOME", t.TempDir())
+	state := t.TempDir()
+	t.Setenv("XDG_STATE_HOME", state)
+	model := claudetest.NewModel(t, script.Call("Bash", script.Input{"command": "rm -r shop", "description": "clean"}),
+		script.Text("Now it is done.").When(script.Match{LastUserText: "Migrate the shop", HasToolResult: "Bash"}), script.Fail(400, "the migration is not possible").Always())
+	p := newProgram(t, model.URL())
+	p.setEnv(map[string]string{"XDG_STATE_HOME": state})
 	t.Chdir(t.TempDir())
 	good := ""
-	for i := range 49 {
+	for i := range 48 {
 		name := []string{"reviewer", "migrator", "triage"}[i%3]
 		id := keptRun(t, name, "Look at commit "+string(rune('a'+i%26)), agenttest.Emit(event.Init{Model: "model-1", Tools: []string{"Bash"}}, shellCall("c1", "go test"),
 			event.ToolResult{ID: "c1", Name: "Bash", Status: event.ToolSuccess, Output: json.RawMessage(`"ok"`)}, costs(0.01)), agenttest.Done(""))
@@ -82,47 +104,86 @@ func TestRuns_MorningOfATeam(t *testing.T) {
 			good = id
 		}
 	}
-	bad := keptRun(t, "migrator", "## 1. Task (task)\n\nMigrate the shop", agenttest.Emit(event.Init{Model: "model-1", Tools: []string{"Bash"}}, shellCall("c1", "drop table"),
+	earlier := keptRun(t, "triage", "## 1. Task (task)\n\nSort the shop", agenttest.Emit(event.Init{Model: "model-1", Tools: []string{"Bash"}}, shellCall("c1", "drop table"),
 		event.Decision{CallID: "c1", Tool: "Bash", Verdict: event.Deny, Policy: "deny-list", Reason: "Tables stay.", Chain: []event.PolicyVerdict{
 			{Policy: "limits"}, {Policy: "risk", Verdict: new(event.Allow)}, {Policy: "deny-list", Verdict: new(event.Deny), Reason: "Tables stay."},
 		}},
 		event.ToolResult{ID: "c1", Name: "Bash", Status: event.ToolDenied, Failure: &event.ToolFailure{Message: "Tables stay."}}, costs(0.5)),
-		agenttest.Fail(errors.New("the migration is not possible")))
+		agenttest.Fail(errors.New("the shop cannot be sorted")))
+	p.cli.WriteFile(t, "agent.yaml", "version: 1\nname: migrator\nsections: [{key: task, title: Task, text: Migrate the shop}]\npolicy: {shellExecute: deny}\n")
+	if r := p.run("run", "--quiet", "-f", "agent.yaml"); r.code != exitError {
+		t.Fatalf("%+v", r)
+	}
+	bad := strings.Fields(mustCommand(t, 0, "runs", "sql", "select id from runs order by began desc limit 1"))[1]
+	began(t, earlier, 5*24*time.Hour)
+	began(t, bad, 20*time.Hour)
+	if err := os.Remove(filepath.Join(state, "drover", "runs", "index.db")); err != nil { // it has when they began
+		t.Fatal(err)
+	}
 
 	if out := mustCommand(t, 0, "runs", "--failed", "--since", "2d"); strings.Count(out, "\n") != 2 || !strings.Contains(out, bad[:8]+"  error ") || !strings.Contains(out, "Migrate the shop") {
 		t.Errorf("--failed lists\n%s", out)
 	}
-	if out := mustCommand(t, 0, "runs", "compare", good[:8], bad[:8]); !strings.Contains(out, "The calls: different after 0 calls\n  A: Bash  go test  success\n  B: Bash  drop table  denied\n     deny-list: Tables stay.\n") ||
-		!strings.Contains(out, "The tools: the same") || !strings.Contains(out, "≠ error") {
+	if out := mustCommand(t, 0, "runs", "compare", good[:8], bad[:8]); !strings.Contains(out, "The calls: different after 0 calls\n  A: Bash  go test  success\n  B: Bash  rm -r shop  denied\n     capabilities: ") ||
+		!strings.Contains(out, "≠ error") {
 		t.Errorf("compare shows\n%s", out)
 	}
-	if out := mustCommand(t, 0, "runs", "show", bad[:8], "--decisions"); out != "Bash  drop table\n  deny by deny-list: Tables stay.\n    limits abstained\n    risk: allow\n    deny-list: deny (Tables stay.)\n" {
+	if out := mustCommand(t, 0, "runs", "show", bad[:8], "--decisions"); !strings.Contains(out, "Bash  rm -r shop\n  deny by capabilities: ") || !strings.Contains(out, "\n    capabilities: deny (") {
+		t.Errorf("--decisions shows\n%s", out)
+	}
+	if out := mustCommand(t, 0, "runs", "show", earlier[:8], "--decisions"); out != "Bash  drop table\n  deny by deny-list: Tables stay.\n    limits abstained\n    risk: allow\n    deny-list: deny (Tables stay.)\n" {
 		t.Errorf("--decisions shows\n%s", out)
 	}
 	out := mustCommand(t, 0, "runs", "cost", "--by", "agent", "--since", "30d")
-	if !regexp.MustCompile(`(?m)^ +\$0\.66 +17 +1,700 +170  migrator$`).MatchString(out) || !strings.Contains(out, "$0.99  in all") {
+	if !regexp.MustCompile(`(?m)^ +\$0\.66 +17 +1,700 +170  triage$`).MatchString(out) || !regexp.MustCompile(`(?m)^ +\$\S+ +17 .*  migrator$`).MatchString(out) || !strings.Contains(out, "  in all") {
 		t.Errorf("the cost is\n%s", out)
 	}
 	file := strings.TrimSpace(mustCommand(t, 0, "runs", "export", bad[:8]))
-	if out := mustCommand(t, 0, "runs", "show", file); !strings.Contains(out, "the migration is not possible") || !strings.Contains(out, "denied     Bash  drop table") {
+	if out := mustCommand(t, 0, "runs", "show", file); !strings.Contains(out, "the migration is not possible") || !strings.Contains(out, "denied     Bash  rm -r shop") {
 		t.Errorf("the bundle shows\n%s", out)
 	}
 	if out := mustCommand(t, exitUsage, "runs", "resume", file); !strings.Contains(out, "cannot be continued: it is kept in") {
 		t.Errorf("a bundle is continued: %s", out)
 	}
-	if out := mustCommand(t, 0, "runs", "sql", "select name, count(*) as runs from runs group by name order by name"); out != "name      runs\nmigrator  17\nreviewer  17\ntriage    16\n" {
+	if r := p.run("runs", "resume", bad[:8], "--quiet"); r.code != 0 || r.out != "Now it is done.\n" {
+		t.Errorf("resumed: %+v", r)
+	}
+	mustCommand(t, 0, "runs", "rm", "last") // the run that continued it
+	for args, want := range map[string]int{"--agent migrator": 17, "--folder /srv/triage": 17, "--limit 3": 3, "--folder /srv/triage --failed": 1, "--since 2d --limit 0": 49} {
+		if out := mustCommand(t, 0, append([]string{"runs", "--json"}, strings.Fields(args)...)...); strings.Count(out, "\n") != want {
+			t.Errorf("%s lists %d runs, want %d", args, strings.Count(out, "\n"), want)
+		}
+	}
+	for args, want := range map[string]string{
+		"cost --by day": time.Now().UTC().Format(time.DateOnly), "cost --by folder": "/srv/reviewer\n", "cost --by model": "model-1\n",
+		"show --prompt": "Migrate the shop", "show --cost": "claude-opus-5-5 ", "show --session": `"policyState"`, "show --transcript": `"entry_type":"tool_use"`, "show --events": `"type":"gate:decision"`,
+		"compare last": "cost       $",
+	} {
+		if words := strings.Fields(args); words[0] != "cost" {
+			args += " " + bad
+		}
+		if out := mustCommand(t, 0, append([]string{"runs"}, strings.Fields(args)...)...); !strings.Contains(out, want) {
+			t.Errorf("%s prints no %q:\n%s", args, want, out)
+		}
+	}
+	if out := mustCommand(t, 0, "runs", "sql", "select name, count(*) as runs from runs group by name order by name"); out != "name      runs\nmigrator  17\nreviewer  16\ntriage    17\n" {
 		t.Errorf("sql gives\n%s", out)
 	}
-	if out := mustCommand(t, 0, "runs", "shop", "--json"); !strings.Contains(out, `"id":"`+bad+`"`) || strings.Count(out, "\n") != 1 {
+	if out := mustCommand(t, 0, "runs", "migrate", "shop", "--json"); !strings.Contains(out, `"id":"`+bad+`"`) || strings.Count(out, "\n") != 1 {
 		t.Errorf("the words find\n%s", out)
 	}
 	for _, planted := range []string{"last", bad[:8]} { // a file of that name is no run
 		if err := os.WriteFile(planted, []byte("PK"), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if out := mustCommand(t, 0, "runs", "show", planted); !strings.Contains(out, bad) {
+		if out := mustCommand(t, 0, "runs", "show", planted); !strings.HasPrefix(out, "run        ") {
 			t.Errorf("%s shows\n%s", planted, out)
 		}
+	}
+	mustCommand(t, 0, "runs", "rm", bad[:8], earlier[:8])
+	mustCommand(t, 0, "runs", "import", file)
+	if out := mustCommand(t, exitUsage, "runs", "resume", bad[:8]); !strings.Contains(out, "cannot be continued: it is kept in "+file) {
+		t.Errorf("a bundle that was taken in is continued: %s", out)
 	}
 	mustCommand(t, 0, "runs", "rm", bad[:8])
 	for word, want := range map[string]string{"shwo": "no runs with shwo; did you mean drover runs show?\n", "zebra": "no runs with zebra\n"} {
@@ -217,6 +278,7 @@ func TestRuns_LostRunIsContinued(t *testing.T) {
 func TestRuns_EarlierDemo(t *testing.T) {
 	state := t.TempDir()
 	t.Setenv("XDG_STATE_HOME", state)
+	t.Setenv("GH_TOKEN", "hunter22hunter")
 	name := "2026-01-02-030405-123"
 	file, err := session.OpenFile(filepath.Join(state, "drover", "demo", name, "session.jsonl"), nil)
 	if err != nil {
@@ -230,7 +292,7 @@ func TestRuns_EarlierDemo(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := root.Evaluate(t.Context(), agenttest.New(agenttest.Emit(event.Text{Content: "Two issues."}), agenttest.Done("")), p, &root.Options{Session: s, Settings: agent.Settings{Dir: t.TempDir()}}); err != nil {
+	if _, err := root.Evaluate(t.Context(), agenttest.New(agenttest.Emit(event.Text{Content: "Two issues: hunter22hunter, AKIAIOSFODNN7EXAMPLE."}), agenttest.Done("")), p, &root.Options{Session: s, Settings: agent.Settings{Dir: t.TempDir()}}); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.Close(); err != nil {
@@ -241,6 +303,12 @@ func TestRuns_EarlierDemo(t *testing.T) {
 	}
 	if out := mustCommand(t, 0, "runs", "show", name); !strings.Contains(out, "Review the shop.") {
 		t.Errorf("shown is\n%s", out)
+	}
+	if out := mustCommand(t, 0, "runs", "show", name, "--events"); !strings.Contains(out, "Two issues: [redacted], [redacted].") || strings.Contains(out, "hunter22") || strings.Contains(out, "AKIA") {
+		t.Errorf("the events are\n%s", out)
+	}
+	if _, out, errs := command(t, "runs", "export", name); out != "" || !strings.Contains(errs, "drover runs import") {
+		t.Errorf("export prints %q, %q", out, errs)
 	}
 	if out := mustCommand(t, 0, "runs", "import", filepath.Join(state, "drover", "demo", name)); out != name+"\n" {
 		t.Errorf("import prints %q", out)

@@ -17,15 +17,17 @@ const minValue = 4
 // A Redactor replaces secrets in text.
 type Redactor struct {
 	forms    []string // every spelling of the known values, longest first
+	quoted   bool     // one of them has a quote
 	marker   string
 	replacer *strings.Replacer // nil without known values
+	finder   *finder
 }
 
 const defaultMarker = "[redacted]"
 
 // NewRedactor returns a redactor that knows values. Values of fewer than four bytes are ignored.
 func NewRedactor(values ...string) *Redactor {
-	r := &Redactor{marker: defaultMarker}
+	r := &Redactor{marker: defaultMarker, finder: patternFinder()}
 	for _, v := range values {
 		r.forms = append(r.forms, Spellings(v)...)
 	}
@@ -40,6 +42,8 @@ func NewRedactor(values ...string) *Redactor {
 		pairs = append(pairs, form, r.marker)
 	}
 	r.replacer = strings.NewReplacer(pairs...)
+	r.quoted = slices.ContainsFunc(r.forms, func(form string) bool { return strings.Contains(form, `"`) })
+	r.finder = newFinder(r.forms)
 	return r
 }
 
@@ -100,33 +104,85 @@ func base64Forms(v string) []string {
 
 // String returns s without secrets.
 func (r *Redactor) String(s string) string {
-	return redactPatterns(r.known(s), r.Mark())
+	s, may := r.withoutKnown(s)
+	for i := range patterns {
+		if may>>i&1 == 0 {
+			continue
+		}
+		if out := patterns[i].replace(s, r.Mark()); out != s {
+			s, may = r.withoutKnown(out)
+		}
+	}
+	if strings.IndexByte(s, '\\') >= 0 && r.mayNest([]byte(s)) {
+		return r.nested(s)
+	}
+	return s
+}
+
+// withoutKnown returns s without known values, and the patterns that may match then.
+func (r *Redactor) withoutKnown(s string) (string, uint32) {
+	known, may := find(r.find(), s)
+	if known {
+		s = r.known(s)
+		_, may = find(r.find(), s)
+	}
+	return s, may
 }
 
 // Bytes returns b without secrets. It returns b itself if b has no secrets.
 func (r *Redactor) Bytes(b []byte) []byte {
-	s := string(b)
-	if out := r.String(s); out != s {
-		return []byte(out)
+	if r.MayHide(b) {
+		s := string(b)
+		if out := r.String(s); out != s {
+			return []byte(out)
+		}
 	}
 	return b
 }
 
-// MayHide reports whether s or a part of it may have a secret. It is faster than [Redactor.String], and finds more.
-func (r *Redactor) MayHide(s string) bool {
-	lower := strings.ToLower(s)
-	return r.known(s) != s || slices.ContainsFunc(patterns, func(p pattern) bool { return p.hinted(lower) })
+// MayHide reports whether b may have a secret. It is faster than [Redactor.Bytes], and finds more.
+func (r *Redactor) MayHide(b []byte) bool {
+	known, may := find(r.find(), b)
+	return known || may != 0 || r.mayNest(b)
 }
 
 // HidesPair reports whether a name and its text, as members of a JSON object have them, form a secret together. The text
 // alone must have none: a form that begins in it is not looked for again.
-func (r *Redactor) HidesPair(name, text string) bool {
-	pair := `"` + name + `":"` + text + `"`
-	if r.known(pair) != pair {
+func (r *Redactor) HidesPair(name, text []byte) bool {
+	pair := append(append(append(make([]byte, 0, 64), '"'), name...), `":"`...)
+	known, may := find(r.find(), pair)
+	if known {
 		return true
 	}
-	lower := strings.ToLower(name) // no form has a hint in the text alone and begins in the name
-	return slices.ContainsFunc(patterns, func(p pattern) bool { return p.hinted(lower) && p.replace(pair, r.Mark()) != pair })
+	if r != nil && r.quoted { // a value that is in neither alone has a quote between them or behind them, and is near it
+		both := len(pair)
+		if longest := len(r.forms[0]); len(text) > 2*longest {
+			pair = append(append(append(pair, text[:longest]...), 0), text[len(text)-longest:]...)
+		} else {
+			pair = append(pair, text...)
+		}
+		if known, _ := find(r.find(), append(pair, '"')); known {
+			return true
+		}
+		pair = pair[:both]
+	}
+	if may == 0 {
+		return false
+	}
+	whole := string(pair) + string(text) + `"`
+	for i := range patterns {
+		if may>>i&1 != 0 && patterns[i].replace(whole, r.Mark()) != whole {
+			return true
+		}
+	}
+	return false
+}
+
+func (r *Redactor) find() *finder {
+	if r == nil {
+		return patternFinder()
+	}
+	return r.finder
 }
 
 // Mark is what takes the place of a secret.

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
+	"math/rand/v2"
 	"net/url"
 	"strings"
 	"testing"
@@ -256,7 +257,7 @@ func TestRedactor_EveryNameAndPrefixOfASecret(t *testing.T) {
 		if got := r.String(`{"` + name + `": "` + value + `"}`); strings.Contains(got, value) {
 			t.Errorf("got %s", got)
 		}
-		if !r.HidesPair(name, value) {
+		if !r.HidesPair([]byte(name), []byte(value)) {
 			t.Errorf("%s hides nothing", name)
 		}
 	}
@@ -266,7 +267,94 @@ func TestRedactor_EveryNameAndPrefixOfASecret(t *testing.T) {
 			t.Errorf("got %s", got)
 		}
 	}
-	if r.HidesPair("note", "the password is of no use, nor a token") {
+	if r.HidesPair([]byte("note"), []byte("the password is of no use, nor a token")) {
 		t.Error("a note is a secret")
+	}
+}
+
+// plainly is Redactor.String that tries each expression.
+func plainly(r *Redactor, s string) string {
+	s = r.known(s)
+	for i := range patterns {
+		if out := patterns[i].replace(s, r.Mark()); out != s {
+			s = r.known(out)
+		}
+	}
+	return s
+}
+
+// What is looked for before an expression is tried is in each text that the expression matches.
+func TestRedactor_AgreesWithEachExpression(t *testing.T) {
+	pieces := []string{
+		" ", "\n", "\t", "\v", "a", "task", "-", "_", `"`, `\`, "'", ":", "=", " : ", "://", "@", "/", ",", "é", "\u212a", "9", "$", ".", "~+/", "user:pass@",
+		"ab12", "abcdefghij", "ABCDEFGHIJ", "abcdefgh12345678abcdefgh", "ABCDEFGH12345678", "-----BEGIN ", "RSA ", "PRIVATE KEY-----", "-----END ",
+		"sk-", "sk-ant-", "drover-run-", "eyJ", "AKIA", "ASIA", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "xoxb-", "xoxs-", "AIza",
+		"bearer ", "Bearer\n", "BEARER", "basic ", "x-api-key", "API-KEY", "api-\u212aey", "Proxy-Authorization", "authorization", "Cookie", "coo\u212aie", "set-cookie",
+		"API_KEY", "_TOKEN", "SECRET", "_KEY", "ACCESS_KEY", "PASSWORD", "PASSWD", "PRIVATE_KEY", "api", "key", "Key", "access", "refresh", "auth", "token", "Token",
+		"client", "secret", "Secret", "aws", "aws_", "session", "password", "pass", "hunter22",
+	}
+	seed := rand.Uint64()
+	rnd, changed := rand.New(rand.NewPCG(seed, 1)), 0
+	for _, r := range []*Redactor{nil, NewRedactor("hunter22", `"ab12":"`, "a task")} {
+		for i := range 5000 {
+			var b, name strings.Builder
+			if i == 0 { // a word that is alone when the key before it is gone
+				b.WriteString("AIza" + strings.Repeat("x", 35) + "bearer abcdefgh1")
+			}
+			for range rnd.IntN(10) {
+				b.WriteString(pieces[rnd.IntN(len(pieces))])
+			}
+			for range rnd.IntN(4) {
+				name.WriteString(pieces[rnd.IntN(len(pieces))])
+			}
+			got, want := r.String(b.String()), plainly(r, b.String())
+			if inner, _, nested := unescape(nil, []byte(want), nil); nested { // see TestRedactor_NestedSecrets
+				want = got
+				if plainly(r, string(inner)) == string(inner) && !strings.Contains(string(inner), `\`) {
+					want = plainly(r, b.String())
+				}
+			}
+			if got != want || string(r.Bytes([]byte(b.String()))) != want {
+				t.Fatalf("seed %d: %q becomes %q, and not %q", seed, b.String(), got, want)
+			}
+			if got != b.String() {
+				changed++
+				continue
+			}
+			pair := `"` + name.String() + `":"` + got + `"`
+			if got, want := r.HidesPair([]byte(name.String()), []byte(got)), plainly(r, pair) != pair; got != want {
+				t.Fatalf("seed %d: %q hides a secret: %t, and not %t", seed, pair, got, want)
+			}
+		}
+	}
+	if changed < 500 {
+		t.Errorf("only %d of the texts have a secret", changed)
+	}
+}
+
+// A secret is found behind levels of escapes, as in JSON in JSON. What is around it stays as it is.
+func TestRedactor_NestedSecrets(t *testing.T) {
+	r := NewRedactor(`hunter"2 ü😀`, "first\nsecond")
+	for in, want := range map[string]string{
+		`{"a":"x\nghp_abcdefghijklmnopqrstuvwx12\n\"y\""}`:                      `{"a":"x\n[redacted]\n\"y\""}`,
+		`\\tAKIAIOSFODNN7EXAMPLE`:                                               `\\t[redacted]`,
+		`{\\\"clientSecret\\\":\\\"correct horse\\\",\\\"b\\\":1}`:              `{\\\"clientSecret\\\":\\\"[redacted]\\\",\\\"b\\\":1}`,
+		`a \\u0068unter\\\"2\\u0020\\u00fc\\ud83d\\uDE00 b`:                     `a [redacted] b`,
+		`C:\new\folder \x \u12 \ud83d \`:                                        `C:\new\folder \x \u12 \ud83d \`,
+		`first\\\\nsecond and \\\\\\\\first\\\\\\\\nsecond`:                     `[redacted] and \\\\\\\\[redacted]`,
+		`\` + strings.Repeat("u005c", 20_000) + "n":                             `\` + strings.Repeat("u005c", 20_000) + "n",
+		strings.Repeat(`\`, 1<<20) + "n":                                        strings.Repeat(`\`, 1<<20) + "n",
+		strings.Repeat(" ", maxTraced) + `\nghp_abcdefghijklmnopqrstuvwx12`:     defaultMarker,
+		strings.Repeat(" ", maxTraced) + `\n ghp_abcdefghijklmnopqrstuvwx12 \n`: strings.Repeat(" ", maxTraced) + `\n [redacted] \n`,
+	} {
+		if got := r.String(in); got != want {
+			t.Errorf("%.100q becomes %.100q, and not %.100q", in, got, want)
+		}
+		if got := r.Bytes([]byte(in)); string(got) != want {
+			t.Errorf("%.100q becomes the bytes %.100q", in, got)
+		}
+		if again := r.String(want); again != want {
+			t.Errorf("a second pass changes %.100q to %.100q", want, again)
+		}
 	}
 }

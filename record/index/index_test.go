@@ -6,6 +6,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"database/sql"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -213,13 +214,23 @@ func dump(t testing.TB, ix *Index) map[string][]string {
 	t.Helper()
 	all := map[string][]string{}
 	for _, table := range tables {
-		a, err := ix.SQL(t.Context(), "SELECT * FROM "+table.Name+" ORDER BY "+table.key, Limits{})
-		if err != nil || a.Truncated {
-			t.Fatalf("%s: %v, truncated %v", table.Name, err, a.Truncated)
-		}
-		for _, row := range a.Rows {
-			text, _ := json.Marshal(row)
-			all[table.Name] = append(all[table.Name], string(text))
+		err := ix.ask(t.Context(), "dumping", func(db *database) error {
+			all[table.Name] = nil
+			return each(t.Context(), db, "SELECT * FROM "+table.Name+" ORDER BY "+table.key, nil, func(rows *sql.Rows) error {
+				values, to := make([]any, len(table.Columns)), make([]any, len(table.Columns))
+				for i := range values {
+					to[i] = &values[i]
+				}
+				if err := rows.Scan(to...); err != nil {
+					return err
+				}
+				text, err := json.Marshal(values)
+				all[table.Name] = append(all[table.Name], string(text))
+				return err
+			})
+		})
+		if err != nil {
+			t.Fatalf("%s: %v", table.Name, err)
 		}
 	}
 	return all

@@ -23,6 +23,10 @@ type Limits struct {
 	Bytes   int           // of all values together, 64 MiB
 }
 
+func (l Limits) orDefaults() Limits {
+	return Limits{cmp.Or(l.Timeout, 10*time.Second), cmp.Or(l.Rows, 10_000), cmp.Or(l.Bytes, 64<<20)}
+}
+
 // An Answer is what a query of [Index.SQL] gives.
 type Answer struct {
 	Columns []string
@@ -83,7 +87,7 @@ func (ix *Index) SQL(ctx context.Context, query string, limits Limits) (answer A
 	if err != nil {
 		return Answer{}, err
 	}
-	limits = Limits{cmp.Or(limits.Timeout, 10*time.Second), cmp.Or(limits.Rows, 10_000), cmp.Or(limits.Bytes, 64<<20)}
+	limits = limits.orDefaults()
 	ctx, cancel := context.WithTimeoutCause(ctx, limits.Timeout, ErrTimeout)
 	defer cancel()
 	repairable := func(err error) bool { return isDamage(err) || errors.Is(err, errReplaced) }
@@ -109,8 +113,8 @@ func (ix *Index) SQL(ctx context.Context, query string, limits Limits) (answer A
 	return answer, nil
 }
 
-// grace is how long SQLite may take to notice that a query is interrupted.
-const grace = time.Second
+// grace is how long SQLite may take to notice that a query is interrupted. Tests shorten it.
+var grace = time.Second
 
 // atWork has an element for each query of a user that SQLite is at work on.
 var atWork = make(chan struct{}, maxReaders)
