@@ -24,6 +24,7 @@ import (
 	"time"
 
 	"github.com/drover-agents/drover/advice"
+	"github.com/drover-agents/drover/internal/dirwatch"
 	"github.com/drover-agents/drover/internal/plainfile"
 	"github.com/drover-agents/drover/internal/plainjson"
 )
@@ -111,18 +112,18 @@ const doneTime = 10 * time.Second
 func awaitDone(ctx context.Context, dir string) {
 	ctx, stop := context.WithTimeout(ctx, doneTime)
 	defer stop()
+	key := dirwatch.New(dir, keyFile)
+	defer key.Close()
 	for {
 		if _, err := os.Lstat(filepath.Join(dir, keyFile)); err != nil || ctx.Err() != nil {
 			return
 		}
 		select {
-		case <-time.After(followEvery):
+		case <-key.Changed():
 		case <-ctx.Done():
 		}
 	}
 }
-
-const followEvery = 20 * time.Millisecond
 
 // lastRequests is how long requests may take that are under way when everything else has ended.
 const lastRequests = 2 * time.Second
