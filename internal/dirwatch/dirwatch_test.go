@@ -22,24 +22,14 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// eachKind runs a test with a watch of the files "log" and "end" whose changes the system reports, where it does, and with one that looks.
-func eachKind(t *testing.T, test func(t *testing.T, dir string, w *Watch)) {
-	for kind, watch := range map[string]func(dir string) *Watch{
-		"reported": func(dir string) *Watch { return New(dir, "log", "end") },
-		"looking": func(dir string) *Watch {
-			w := newWatch(dir, []string{"log", "end"})
-			w.looking.Go(w.look)
-			return w
-		},
-	} {
-		t.Run(kind, func(t *testing.T) {
-			dir := t.TempDir()
-			must(t, os.WriteFile(filepath.Join(dir, "log"), []byte("a\n"), 0o600))
-			w := watch(dir)
-			defer w.Close()
-			test(t, dir, w)
-		})
-	}
+// kinds are watches of the files "log" and "end": one whose changes the system reports, where it does, and one that looks.
+var kinds = map[string]func(dir string) *Watch{
+	"reported": func(dir string) *Watch { return New(dir, "log", "end") },
+	"looking": func(dir string) *Watch {
+		w := newWatch(dir, []string{"log", "end"})
+		w.looking.Go(w.look)
+		return w
+	},
 }
 
 func awaitChange(t *testing.T, what string, w *Watch) {
@@ -52,66 +42,43 @@ func awaitChange(t *testing.T, what string, w *Watch) {
 }
 
 func TestWatch_ReportsEachKindOfChange(t *testing.T) {
-	eachKind(t, func(t *testing.T, dir string, w *Watch) {
-		log, end := filepath.Join(dir, "log"), filepath.Join(dir, "end")
-		var open *os.File
-		for _, change := range []struct {
-			what string
-			make func() error
-		}{
-			{"append", func() (err error) {
-				open, err = os.OpenFile(log, os.O_WRONLY|os.O_APPEND, 0)
-				if err == nil {
-					_, err = open.WriteString("b\n")
+	for kind, watch := range kinds {
+		t.Run(kind, func(t *testing.T) {
+			dir := t.TempDir()
+			log, end := filepath.Join(dir, "log"), filepath.Join(dir, "end")
+			must(t, os.WriteFile(log, []byte("a\n"), 0o600))
+			must(t, os.WriteFile(end+".new", []byte("x"), 0o600))
+			var open *os.File
+			for _, change := range []struct {
+				what string
+				make func() error
+			}{
+				{"append", func() (err error) {
+					open, err = os.OpenFile(log, os.O_WRONLY|os.O_APPEND, 0)
+					if err == nil {
+						_, err = open.WriteString("b\n")
+					}
+					return err
+				}},
+				{"close", func() error { return open.Close() }},
+				{"made", func() error { return os.WriteFile(end, nil, 0o600) }},
+				{"mode", func() error { return os.Chmod(end, 0o640) }},
+				{"replaced", func() error { return os.Rename(end+".new", end) }},
+				{"removed", func() error { return os.Remove(end) }},
+				{"another folder", func() error {
+					return errors.Join(os.Rename(dir, dir+".old"), os.Mkdir(dir, 0o700), os.WriteFile(log, []byte("another\n"), 0o600))
+				}},
+			} {
+				w := watch(dir)
+				must(t, change.make())
+				awaitChange(t, change.what, w)
+				if change.what == "another folder" {
+					must(t, os.WriteFile(log, []byte("another one\n"), 0o600))
+					awaitChange(t, "a change in it", w)
 				}
-				return err
-			}},
-			{"close", func() error { return open.Close() }},
-			{"made", func() error { return os.WriteFile(end, nil, 0o600) }},
-			{"mode", func() error { return os.Chmod(end, 0o640) }},
-			{"replaced", func() error {
-				return errors.Join(os.WriteFile(end+".new", []byte("x"), 0o600), os.Rename(end+".new", end))
-			}},
-			{"removed", func() error { return os.Remove(end) }},
-			{"the folder is another", func() error {
-				return errors.Join(os.RemoveAll(dir), os.Mkdir(dir, 0o700), os.WriteFile(log, []byte("another\n"), 0o600))
-			}},
-			{"append in the other folder", func() error { return os.WriteFile(log, []byte("another one\n"), 0o600) }},
-		} {
-			must(t, change.make())
-			awaitChange(t, change.what, w)
-		}
-	})
-}
-
-// Many folders are watched at a time; a change wakes the watches of its file alone.
-func TestNew_WakesTheWatchesOfTheFile(t *testing.T) {
-	base := t.TempDir()
-	if !reportsChanges(base) {
-		t.Skip("this system reports no changes")
-	}
-	var logs, ends []*Watch
-	for _, dir := range []string{"a", "b", "a"} {
-		must(t, os.MkdirAll(filepath.Join(base, dir), 0o700))
-		logs, ends = append(logs, New(filepath.Join(base, dir), "log")), append(ends, New(filepath.Join(base, dir), "end"))
-	}
-	must(t, os.WriteFile(filepath.Join(base, "a", "log"), nil, 0o600))
-	for i := range logs {
-		if i != 1 {
-			awaitChange(t, "log", logs[i])
-		}
-		ends[i].Close()
-	}
-	must(t, os.WriteFile(filepath.Join(base, "b", "log"), nil, 0o600))
-	awaitChange(t, "log of b", logs[1])
-	for i := range logs {
-		if i != 1 && len(logs[i].Changed()) > 0 { // its own second change, a close, was before that of b
-			<-logs[i].Changed()
-		}
-		if len(ends[i].Changed()) > 0 {
-			t.Errorf("watch %d of another file was woken", i)
-		}
-		logs[i].Close()
+				w.Close()
+			}
+		})
 	}
 }
 
