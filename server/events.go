@@ -289,7 +289,7 @@ func (s *Server) logLooking(err error) {
 func (s *Server) watchRun(ctx context.Context, folder string) {
 	run, err := s.o.Store.Run(folder)
 	if err != nil || run.State != record.Running {
-		if err == nil && run.State == record.Ended { // it was faster than the look at the journal
+		if err == nil { // it was faster than the look at the journal
 			s.notify(ctx, run, nil)
 		}
 		return

@@ -46,3 +46,15 @@ func SetControlTime(limit time.Duration) (restore func()) {
 func (s *Server) Describe(ctx context.Context, run *record.Run) (Run, error) {
 	return s.describe(ctx, run)
 }
+
+// Pass makes a request to the program of a run as it was when it was opened.
+func (s *Server) Pass(ctx context.Context, run *record.Run, path string, body any) error {
+	return s.pass(ctx, run, path, body, nil)
+}
+
+// Waiting is how many messages wait to be sent.
+func Waiting(l *Live) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.waiting)
+}

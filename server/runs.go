@@ -11,7 +11,9 @@ import (
 	"io"
 	"io/fs"
 	"net/http"
+	"net/url"
 	"os"
+	"path"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -327,16 +329,16 @@ func (s *Server) serveControl(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	_, path, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/v1/runs/"), "/")
+	to := "/" + path.Base(r.URL.Path)
 	var body any
 	if id := r.PathValue("question"); id != "" {
 		var a Answer
 		if err := readJSON(w, r, &a); err != nil {
 			return err
 		}
-		body = a
+		to, body = "/questions/"+url.PathEscape(id), a
 	}
-	if err := s.pass(r.Context(), run, "/"+path, body, nil); err != nil {
+	if err := s.pass(r.Context(), run, to, body, nil); err != nil {
 		return err
 	}
 	if body != nil {
@@ -357,20 +359,19 @@ func (s *Server) pass(ctx context.Context, run *record.Run, path string, body, a
 	if run.State != record.Running {
 		return errOver
 	}
-	c, err := openControl(run.Path)
-	if err != nil {
-		return problem(http.StatusConflict, "the program of this run cannot be controlled from elsewhere: "+err.Error(), "answer and stop it where it was started")
-	}
 	if answer == nil { // a message waits for its turn
 		var done context.CancelFunc
 		ctx, done = context.WithTimeout(ctx, controlTime)
 		defer done()
 	}
+	c, err := openControl(run.Path)
+	if err != nil {
+		err = problem(http.StatusConflict, "the program of this run cannot be controlled from elsewhere: "+err.Error(), "answer and stop it where it was started")
+		return s.overOr(run, err)
+	}
 	resp, err := c.request(ctx, http.MethodPost, path, body)
 	if p, is := errors.AsType[*Problem](err); is && p.Status == http.StatusBadGateway {
-		if now, gone := s.o.Store.Run(s.o.Store.Folder(run)); gone == nil && now.State != record.Running {
-			return errOver // the run ended meanwhile, and its socket with it
-		}
+		return s.overOr(run, err)
 	}
 	if err != nil {
 		return err
@@ -380,6 +381,14 @@ func (s *Server) pass(ctx context.Context, run *record.Run, path string, body, a
 		return nil
 	}
 	return json.NewDecoder(io.LimitReader(resp.Body, maxBody)).Decode(answer)
+}
+
+// overOr is errOver for a run that has ended since it was opened, and its socket with it. Of another it is err.
+func (s *Server) overOr(run *record.Run, err error) error {
+	if now, gone := s.o.Store.Run(s.o.Store.Folder(run)); gone == nil && now.State != record.Running {
+		return errOver
+	}
+	return err
 }
 
 // A Message is sent in the conversation of a run.
