@@ -333,3 +333,30 @@ func TestBounds_Sizes(t *testing.T) {
 	_ = feed.Close()
 	<-uploading
 }
+
+// Bundles are bounded: how many are open, how large one is, and how many are made at a time.
+func TestBounds_Bundles(t *testing.T) {
+	store := openStore(t)
+	s := serve(t, server.Options{Store: store})
+	r := start(t, store, nil, server.LiveOptions{}, agenttest.Done("token-1"))
+	<-r.done
+	leave := server.FillExports(s.Server)
+	if resp, text := s.request("GET", "/v1/runs/"+r.id+"/bundle", ""); resp.StatusCode != 429 || resp.Header.Get("Retry-After") == "" || !strings.Contains(text, "4 bundles are being made") {
+		t.Errorf("a fifth bundle: %d %s", resp.StatusCode, text)
+	}
+	leave()
+	_, bundle := s.request("GET", "/v1/runs/"+r.id+"/bundle", "")
+	restore := server.SetMaxBundle(int64(len(bundle)) - 1)
+	if resp, text := s.request("POST", "/v1/bundles", bundle); resp.StatusCode != 413 || !strings.Contains(text, `"next":`) {
+		t.Errorf("a bundle that is too large: %d %s", resp.StatusCode, text)
+	}
+	restore()
+	for i := range 20 {
+		if resp, text := s.request("POST", "/v1/bundles", bundle); resp.StatusCode != 201 {
+			t.Fatalf("bundle %d: %d %s", i+1, resp.StatusCode, text)
+		}
+	}
+	if resp, text := s.request("POST", "/v1/bundles", bundle); resp.StatusCode != 422 || !strings.Contains(text, "20 bundles are open") {
+		t.Errorf("bundle 21: %d %s", resp.StatusCode, text)
+	}
+}

@@ -58,3 +58,23 @@ func Waiting(l *Live) int {
 	defer l.mu.Unlock()
 	return len(l.waiting)
 }
+
+// SetMaxBundle is how large a bundle may be, until its result is called.
+func SetMaxBundle(size int64) (restore func()) {
+	own := maxBundle
+	maxBundle = size
+	return func() { maxBundle = own }
+}
+
+// FillExports has as many bundles being made as may be, until its result is called.
+func FillExports(s *Server) (leave func()) {
+	var all []func()
+	for one, ok := s.exports.take(); ok; one, ok = s.exports.take() {
+		all = append(all, one)
+	}
+	return func() {
+		for _, one := range all {
+			one()
+		}
+	}
+}
