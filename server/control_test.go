@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -183,4 +184,45 @@ func TestStart_TooManyRunsSaysWhenToTryAgain(t *testing.T) {
 	if resp, text := s.request("POST", "/v1/runs", `{"prompt":"Go."}`); resp.StatusCode != 429 || resp.Header.Get("Retry-After") != "5" || !strings.Contains(text, `"next":`) {
 		t.Errorf("%d, Retry-After %q: %s", resp.StatusCode, resp.Header.Get("Retry-After"), text)
 	}
+}
+
+// The list has what the programs of watched runs have said, and asks none of them again: here the program could not be asked.
+func TestList_WatchedRunsAreNotAskedAgain(t *testing.T) {
+	store := openStore(t)
+	s := serve(t, server.Options{Store: store, Notify: func(server.Notice) {}})
+	r := start(t, store, asking(), server.LiveOptions{}, agenttest.UseTool(command, "done"), agenttest.Done("token-1"))
+	list := func() (run server.Summary) {
+		var all server.RunList
+		if s.get("/v1/runs", &all); len(all.Runs) != 1 {
+			t.Fatalf("%d runs", len(all.Runs))
+		}
+		return all.Runs[0]
+	}
+	run, err := store.Find(r.id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	waitFor(t, "the question is known", func() bool { return server.Known(s.Server, run.Path) == 1 })
+	key := filepath.Join(run.Path, "control.key")
+	if err := os.Rename(key, key+".moved"); err != nil {
+		t.Fatal(err)
+	}
+	if sum := list(); !sum.Controllable || len(sum.Questions) != 1 {
+		t.Errorf("the list has the run with %d questions, controllable %t", len(sum.Questions), sum.Controllable)
+	}
+	if s.run(r.id).Controllable {
+		t.Error("a run whose program cannot be asked counts as controllable")
+	}
+	if err := os.Rename(key+".moved", key); err != nil {
+		t.Fatal(err)
+	}
+	q := s.run(r.id).Questions[0].ID
+	if resp, text := s.request("POST", "/v1/runs/"+r.id+"/questions/"+q, `{"verdict":"deny"}`); resp.StatusCode != 204 {
+		t.Fatalf("the answer: %d %s", resp.StatusCode, text)
+	}
+	<-r.done
+	if sum := list(); sum.State != record.Ended || len(sum.Questions) > 0 || sum.Controllable {
+		t.Errorf("the run that is over is %s with %d questions, controllable %t", sum.State, len(sum.Questions), sum.Controllable)
+	}
+	waitFor(t, "it is forgotten", func() bool { return server.Known(s.Server, run.Path) == -1 })
 }

@@ -211,7 +211,8 @@ type Notice struct {
 type watch struct {
 	mu      sync.Mutex
 	started bool
-	changed chan struct{} // closed at each change
+	changed chan struct{}        // closed at each change
+	states  map[string]liveState // what the programs of runs under way have said last, by folder
 	running sync.WaitGroup
 	notices sync.Mutex // one notice at a time
 }
@@ -223,6 +224,25 @@ func (w *watch) next() <-chan struct{} {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.changed
+}
+
+// state is what the program of a run has said last, if the run is watched.
+func (w *watch) state(dir string) (state liveState, known bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	state, known = w.states[dir]
+	return state, known
+}
+
+// note keeps what the program of a run says, and nil when the run is over.
+func (w *watch) note(dir string, state *liveState) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if state == nil {
+		delete(w.states, dir)
+		return
+	}
+	w.states[dir] = *state
 }
 
 func (w *watch) change() {
@@ -306,6 +326,7 @@ func (s *Server) watchRun(ctx context.Context, folder string) {
 	})
 	s.watch.running.Go(func() { watchLive(over, own.Path, "/state?quiet", live) })
 	asked := map[string]bool{}
+	defer s.watch.note(own.Path, nil)
 	for {
 		select {
 		case f := <-live:
@@ -313,6 +334,7 @@ func (s *Server) watchRun(ctx context.Context, folder string) {
 			if f.name != "state" || json.Unmarshal(f.data, &state) != nil {
 				continue
 			}
+			s.watch.note(own.Path, &state)
 			for _, q := range state.Questions {
 				if !asked[q.ID] {
 					asked[q.ID] = true

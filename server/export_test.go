@@ -78,3 +78,12 @@ func FillExports(s *Server) (leave func()) {
 		}
 	}
 }
+
+// Known is how many questions a watched run has, or -1 if it is not watched.
+func Known(s *Server, dir string) int {
+	state, known := s.watch.state(dir)
+	if !known {
+		return -1
+	}
+	return len(state.Questions)
+}

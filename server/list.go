@@ -49,7 +49,13 @@ func (s *Server) serveRuns(w http.ResponseWriter, r *http.Request) error {
 	now := time.Now()
 	list := RunList{Runs: []Summary{}, Hours: []HourCost{}, Now: now}
 	for _, row := range rows {
-		list.Runs = append(list.Runs, s.summary(r.Context(), row))
+		sum := s.summary(row)
+		if state, known := s.watch.state(row.Path); known && row.State == record.Running { // no request to each program
+			sum.Controllable, sum.Questions = state.Control, state.Questions
+		} else {
+			askState(r.Context(), &sum, row.Path)
+		}
+		list.Runs = append(list.Runs, sum)
 	}
 	first := now.UTC().Truncate(time.Hour).Add(-23 * time.Hour)
 	recent, err := s.index.Runs(r.Context(), index.Filter{Since: first})
@@ -100,8 +106,8 @@ func filterOf(r *http.Request) (f index.Filter, err error) {
 	return f, nil
 }
 
-// summary is a row of the index, with what is asked at this moment.
-func (s *Server) summary(ctx context.Context, row index.Row) Summary {
+// summary is a row of the index.
+func (s *Server) summary(row index.Row) Summary {
 	sum := Summary{
 		ID: row.ID, Title: cmp.Or(row.Words, row.Name, row.Prompt, row.ID), Name: row.Name, Agent: row.Agent, PromptName: row.Prompt,
 		Folder: row.Folder, Model: row.Model, State: row.State, Status: row.Status, Kind: row.Kind, Error: row.Error, Problem: row.Problem,
@@ -110,14 +116,14 @@ func (s *Server) summary(ctx context.Context, row index.Row) Summary {
 		DroverVersion: row.DroverVersion, Resumes: row.Resumes, Questions: []Question{},
 	}
 	sum.Resumable = s.o.Starter != nil && row.State != record.Running && row.State != index.Unreadable
-	if row.State == record.Running {
-		s.askState(ctx, &sum, row.Path)
-	}
 	return sum
 }
 
-// askState adds what the program of a run says of it.
-func (s *Server) askState(ctx context.Context, sum *Summary, dir string) {
+// askState adds what the program of a run under way says of it.
+func askState(ctx context.Context, sum *Summary, dir string) {
+	if sum.State != record.Running {
+		return
+	}
 	state, err := liveStateOf(ctx, dir)
 	if err != nil { // it has no socket, or has just ended
 		return

@@ -79,7 +79,8 @@ func (s *Server) describe(ctx context.Context, run *record.Run) (Run, error) {
 			}
 		}
 	}
-	whole := Run{Summary: s.summary(ctx, row), Info: RunInfo{run.Settings, run.Command, run.Versions}, Deadline: run.Deadline, Damage: run.Damage()}
+	whole := Run{Summary: s.summary(row), Info: RunInfo{run.Settings, run.Command, run.Versions}, Deadline: run.Deadline, Damage: run.Damage()}
+	askState(ctx, &whole.Summary, row.Path)
 	if bundle {
 		whole.ID, whole.Resumable = s.bundleID(run), false
 		details, err := run.Details()
