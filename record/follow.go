@@ -144,7 +144,9 @@ func (e *ending) wait(ctx context.Context, grown <-chan struct{}) (over bool, er
 	case <-grown:
 		return false, nil
 	case <-e.watch.Changed():
-		e.pause = firstPause
+		if !e.watch.Looks() { // who looks comes again
+			e.pause = firstPause
+		}
 	case <-e.again:
 	}
 	if over, err = e.run.refresh(); over || err != nil {

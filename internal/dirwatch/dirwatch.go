@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -25,6 +26,7 @@ type Watch struct {
 	changed chan struct{} // has room for one
 	done    chan struct{}
 	number  int32 // of the folder in the queue of the system
+	looks   atomic.Bool
 	looking sync.WaitGroup
 }
 
@@ -33,10 +35,18 @@ type Watch struct {
 func New(dir string, names ...string) *Watch {
 	w := newWatch(dir, names)
 	if !reported.add(w) {
-		w.looking.Go(w.look)
+		w.startLooking()
 	}
 	return w
 }
+
+func (w *Watch) startLooking() {
+	w.looks.Store(true)
+	w.looking.Go(w.look)
+}
+
+// Looks reports whether the files are looked at, because the system does not report their changes.
+func (w *Watch) Looks() bool { return w.looks.Load() }
 
 func newWatch(dir string, names []string) *Watch {
 	return &Watch{dir: dir, names: names, changed: make(chan struct{}, 1), done: make(chan struct{})}

@@ -27,7 +27,7 @@ var kinds = map[string]func(dir string) *Watch{
 	"reported": func(dir string) *Watch { return New(dir, "log", "end") },
 	"looking": func(dir string) *Watch {
 		w := newWatch(dir, []string{"log", "end"})
-		w.looking.Go(w.look)
+		w.startLooking()
 		return w
 	},
 }
@@ -88,7 +88,7 @@ func TestWatch_LooksLessOftenAtWhatStays(t *testing.T) {
 	must(t, os.WriteFile(path, nil, 0o600))
 	synctest.Test(t, func(t *testing.T) {
 		w := newWatch(filepath.Dir(path), []string{"log"})
-		w.looking.Go(w.look)
+		w.startLooking()
 		defer w.Close()
 		<-w.Changed()
 		began := time.Now()

@@ -139,7 +139,7 @@ func wakeAll(all []*Watch) {
 // forget is for a folder that is gone. There may be another at its path, now or later, so its files are looked at.
 func (q *queue) forget(number int32) {
 	for _, w := range q.folders[number] {
-		w.looking.Go(w.look)
+		w.startLooking()
 	}
 	_, _ = unix.InotifyRmWatch(q.fd, uint32(number)) // if it was moved
 	delete(q.folders, number)
