@@ -45,6 +45,7 @@ bench: setup ## measure the client beside its peers, as one table
 	@$(GO) test -run='^$$' -bench='Beside|InATransaction' -benchtime=10x ./workspace >$(CURDIR)/.drover/bench.log 2>&1 || { cat $(CURDIR)/.drover/bench.log; exit 1; }
 	@$(GO) test -run='^$$' -bench='Evaluate|FreshConversation' -benchtime=9x . ./agent/claudecode >>$(CURDIR)/.drover/bench.log 2>&1 || { cat $(CURDIR)/.drover/bench.log; exit 1; }
 	@$(GO) test -run='^$$' -bench='^BenchmarkPage$$' -benchtime=1x ./server >>$(CURDIR)/.drover/bench.log 2>&1 || { cat $(CURDIR)/.drover/bench.log; exit 1; }
+	@$(GO) test -run='^$$' -bench='^BenchmarkWatch$$' -benchtime=1x ./server >>$(CURDIR)/.drover/bench.log 2>&1 || { cat $(CURDIR)/.drover/bench.log; exit 1; }
 	@grep '^Benchmark' $(CURDIR)/.drover/bench.log
 
 microbench: setup ## measure single packages

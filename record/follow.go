@@ -12,9 +12,12 @@ import (
 	"io"
 	"io/fs"
 	"iter"
+	"os"
+	"path/filepath"
 	"strconv"
 	"time"
 
+	"github.com/drover-agents/drover/internal/dirwatch"
 	"github.com/drover-agents/drover/session"
 )
 
@@ -23,12 +26,6 @@ type Line struct {
 	Pos   int64
 	Event json.RawMessage
 }
-
-// followEvery is how often the log of a run in progress is looked at, and endEvery how often whether it is still in progress.
-const (
-	followEvery = 30 * time.Millisecond
-	endEvery    = 150 * time.Millisecond
-)
 
 // Follow yields the entries of the log behind a position, without reading what they say. Of a run in progress it waits for more,
 // until the run ends or ctx does; the State of the run is then up to date. An error is the last pair. A line that is half
@@ -56,12 +53,20 @@ func (r *Run) follow(ctx context.Context, after int64, wait bool, yield func(Lin
 		return err
 	}
 	defer func() { _ = f.Close() }()
+	wait = wait && r.State == Running
+	var grown <-chan struct{}
+	var end *ending
+	if wait {
+		log := dirwatch.New(r.Path, eventsFile) // before the first read
+		defer log.Close()
+		grown, end = log.Changed(), r.watchEnd()
+		defer end.watch.Close()
+	}
 	in := bufio.NewReaderSize(f, 64<<10)
 	var (
 		line   []byte // what was read of the next line
 		header = true
-		looked = time.Now()
-		over   = r.State != Running
+		over   = !wait
 	)
 	for ctx.Err() == nil {
 		part, err := in.ReadSlice('\n')
@@ -84,19 +89,12 @@ func (r *Run) follow(ctx context.Context, after int64, wait bool, yield func(Lin
 			return err
 		case over && len(line) > 0 && r.State == Ended:
 			return session.ErrTorn
-		case over || !wait:
+		case over:
 			return nil
 		default:
 			// The end is written after the log: what is found once it is there is all.
-			if time.Since(looked) >= endEvery {
-				looked = time.Now()
-				if over, err = r.refresh(); err != nil {
-					return err
-				}
-			}
-			select {
-			case <-ctx.Done():
-			case <-time.After(followEvery):
+			if over, err = end.wait(ctx, grown); err != nil {
+				return err
 			}
 			continue
 		}
@@ -105,11 +103,71 @@ func (r *Run) follow(ctx context.Context, after int64, wait bool, yield func(Lin
 	return nil
 }
 
+// AwaitEnd waits until a run in progress is over, or ctx has ended. The State and the End of the run are then up to date.
+func (r *Run) AwaitEnd(ctx context.Context) error {
+	if r.State != Running {
+		return nil
+	}
+	end := r.watchEnd()
+	defer end.watch.Close()
+	for ctx.Err() == nil {
+		if over, err := end.wait(ctx, nil); over || err != nil {
+			return err
+		}
+	}
+	return context.Cause(ctx)
+}
+
+// An ending waits for the end of a run.
+type ending struct {
+	run   *Run
+	watch *dirwatch.Watch
+	again <-chan time.Time
+	pause time.Duration
+}
+
+// The system releases a lock a moment after it reports that the file was closed, so a lock is looked at again, less and less often.
+const (
+	firstPause = time.Millisecond
+	lastPause  = 2 * time.Second
+)
+
+func (r *Run) watchEnd() *ending {
+	return &ending{run: r, watch: dirwatch.New(r.Path, endFile, lockFile), again: time.After(0), pause: lastPause} // it may be over already
+}
+
+// wait waits for a change of the log, or for something that may be the end, and reports whether it is.
+func (e *ending) wait(ctx context.Context, grown <-chan struct{}) (over bool, err error) {
+	select {
+	case <-ctx.Done():
+		return false, nil
+	case <-grown:
+		return false, nil
+	case <-e.watch.Changed():
+		if !e.watch.Looks() { // who looks comes again
+			e.pause = firstPause
+		}
+	case <-e.again:
+	}
+	if over, err = e.run.refresh(); over || err != nil {
+		return over, err
+	}
+	e.again = nil
+	if e.pause < lastPause {
+		e.again = time.After(e.pause)
+		e.pause *= 2
+	}
+	return false, nil
+}
+
 // refresh brings State and End up to date, and reports whether the run is over.
 func (r *Run) refresh() (over bool, err error) {
 	locked, err := isLocked(r.Path)
 	if err != nil {
 		return false, err
+	}
+	if locked && !r.hasEnd() {
+		return false, nil
 	}
 	again, err := openRun(r.files, r.Path, locked)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -120,6 +178,11 @@ func (r *Run) refresh() (over bool, err error) {
 	}
 	r.State, r.End = again.State, again.End
 	return r.State != Running, nil
+}
+
+func (r *Run) hasEnd() bool {
+	_, err := os.Lstat(filepath.Join(r.Path, endFile))
+	return err == nil
 }
 
 var errBadLine = errors.New("a line is not an entry of a log")

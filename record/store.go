@@ -5,6 +5,7 @@ package record
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -17,6 +18,7 @@ import (
 	"time"
 
 	"github.com/drover-agents/drover/advice"
+	"github.com/drover-agents/drover/internal/dirwatch"
 	"github.com/drover-agents/drover/internal/filelock"
 	"github.com/drover-agents/drover/internal/plainfile"
 )
@@ -108,6 +110,28 @@ func (s *Store) Changes(after int64) (changes []Change, end int64, replaced bool
 		}
 	}
 	return changes, after + int64(len(text)), replaced, nil
+}
+
+// Follow yields the lines of the journal behind an offset, as [Store.Changes] does, and then those that are added, until ctx ends. An
+// error comes without lines; the next change is waited for all the same.
+func (s *Store) Follow(ctx context.Context, after int64) iter.Seq2[[]Change, error] {
+	return func(yield func([]Change, error) bool) {
+		w := dirwatch.New(s.dir, journalFile)
+		defer w.Close()
+		for ctx.Err() == nil {
+			changes, end, _, err := s.Changes(after)
+			if err == nil {
+				after = end
+			}
+			if (len(changes) > 0 || err != nil) && !yield(changes, err) {
+				return
+			}
+			select {
+			case <-w.Changed():
+			case <-ctx.Done():
+			}
+		}
+	}
 }
 
 // validRun reports whether a text is <day>/<id>.

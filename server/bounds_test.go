@@ -17,6 +17,7 @@ import (
 
 	"github.com/drover-agents/drover/agent/agenttest"
 	"github.com/drover-agents/drover/event"
+	"github.com/drover-agents/drover/internal/dirwatch"
 	"github.com/drover-agents/drover/record"
 	"github.com/drover-agents/drover/server"
 )
@@ -53,6 +54,8 @@ type pipeSite struct {
 // inTime runs f in a time of its own, with a server.
 func inTime(t *testing.T, store *record.Store, f func(t *testing.T, s *pipeSite)) {
 	t.Helper()
+	outside := dirwatch.New(t.TempDir()) // the goroutine of the system's reports is not in the bubble
+	defer outside.Close()
 	synctest.Test(t, func(t *testing.T) {
 		s, err := server.New(context.Background(), server.Options{Store: store})
 		if err != nil {
@@ -332,4 +335,31 @@ func TestBounds_Sizes(t *testing.T) {
 	}
 	_ = feed.Close()
 	<-uploading
+}
+
+// Bundles are bounded: how many are open, how large one is, and how many are made at a time.
+func TestBounds_Bundles(t *testing.T) {
+	store := openStore(t)
+	s := serve(t, server.Options{Store: store})
+	r := start(t, store, nil, server.LiveOptions{}, agenttest.Done("token-1"))
+	<-r.done
+	leave := server.FillExports(s.Server)
+	if resp, text := s.request("GET", "/v1/runs/"+r.id+"/bundle", ""); resp.StatusCode != 429 || resp.Header.Get("Retry-After") == "" || !strings.Contains(text, "4 bundles are being made") {
+		t.Errorf("a fifth bundle: %d %s", resp.StatusCode, text)
+	}
+	leave()
+	_, bundle := s.request("GET", "/v1/runs/"+r.id+"/bundle", "")
+	restore := server.SetMaxBundle(int64(len(bundle)) - 1)
+	if resp, text := s.request("POST", "/v1/bundles", bundle); resp.StatusCode != 413 || !strings.Contains(text, `"next":`) {
+		t.Errorf("a bundle that is too large: %d %s", resp.StatusCode, text)
+	}
+	restore()
+	for i := range 20 {
+		if resp, text := s.request("POST", "/v1/bundles", bundle); resp.StatusCode != 201 {
+			t.Fatalf("bundle %d: %d %s", i+1, resp.StatusCode, text)
+		}
+	}
+	if resp, text := s.request("POST", "/v1/bundles", bundle); resp.StatusCode != 422 || !strings.Contains(text, "20 bundles are open") {
+		t.Errorf("bundle 21: %d %s", resp.StatusCode, text)
+	}
 }

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -13,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/drover-agents/drover/internal/dirwatch"
 	"github.com/drover-agents/drover/internal/plainjson"
 	"github.com/drover-agents/drover/record"
 	"github.com/drover-agents/drover/record/index"
@@ -21,8 +23,8 @@ import (
 // The pace of streams.
 const (
 	beatEvery   = 15 * time.Second
-	lookEvery   = 250 * time.Millisecond // at the journal of the store
-	retryEvery  = 500 * time.Millisecond // a program that did not answer
+	firstRetry  = 500 * time.Millisecond // to reach a program that did not answer; doubled up to lastRetry
+	lastRetry   = 16 * time.Second
 	changePause = 200 * time.Millisecond // between two notices of changes
 )
 
@@ -164,24 +166,34 @@ func watchLive(ctx context.Context, dir, path string, to chan<- frame) {
 	if err != nil {
 		panic(err) // it is a constant
 	}
-	for ctx.Err() == nil {
-		c, err := openControl(dir)
-		if err == nil {
-			_ = c.watch(ctx, path, func(f frame) bool { // its end is that of the run, or is tried again
-				select {
-				case to <- f:
-					return true
-				case <-ctx.Done():
-					return false
-				}
-			})
-		}
+	files := dirwatch.New(dir, socketFile, keyFile)
+	defer files.Close()
+	told := false // that it says nothing
+	pass := func(f frame) bool {
 		select {
-		case to <- frame{"state", silent}:
+		case to <- f:
+			told = false
+			return true
 		case <-ctx.Done():
+			return false
+		}
+	}
+	for retry := firstRetry; ctx.Err() == nil; {
+		var again <-chan time.Time
+		if c, err := openControl(dir); err == nil {
+			_ = c.watch(ctx, path, func(f frame) bool { // its end is that of the run, or is tried again
+				retry = firstRetry
+				return pass(f)
+			})
+			again = time.After(retry)
+			retry = min(2*retry, lastRetry)
+		}
+		if !told {
+			told = pass(frame{"state", silent})
 		}
 		select {
-		case <-time.After(retryEvery):
+		case <-again:
+		case <-files.Changed():
 		case <-ctx.Done():
 		}
 	}
@@ -199,7 +211,8 @@ type Notice struct {
 type watch struct {
 	mu      sync.Mutex
 	started bool
-	changed chan struct{} // closed at each change
+	changed chan struct{}        // closed at each change
+	states  map[string]liveState // what the programs of runs under way have said last, by folder
 	running sync.WaitGroup
 	notices sync.Mutex // one notice at a time
 }
@@ -213,6 +226,25 @@ func (w *watch) next() <-chan struct{} {
 	return w.changed
 }
 
+// state is what the program of a run has said last, if the run is watched.
+func (w *watch) state(dir string) (state liveState, known bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	state, known = w.states[dir]
+	return state, known
+}
+
+// note keeps what the program of a run says, and nil when the run is over.
+func (w *watch) note(dir string, state *liveState) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if state == nil {
+		delete(w.states, dir)
+		return
+	}
+	w.states[dir] = *state
+}
+
 func (w *watch) change() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -220,7 +252,7 @@ func (w *watch) change() {
 	w.changed = make(chan struct{})
 }
 
-// startWatching looks at the journal of the store, and at the state of each run that is under way, until the server is closed.
+// startWatching follows the journal of the store, and the state of each run that is under way, until the server is closed.
 func (s *Server) startWatching() {
 	s.watch.mu.Lock()
 	defer s.watch.mu.Unlock()
@@ -255,21 +287,9 @@ func (s *Server) watchRuns(ctx context.Context) {
 			begin(row.Run)
 		}
 	}
-	look := time.NewTicker(lookEvery)
-	defer look.Stop()
-	for {
-		if err != nil && ctx.Err() == nil {
-			s.o.Logger.Error("server: looking for new runs failed", "folder", s.o.Store.Dir(), "error", err)
-		}
-		select {
-		case <-look.C:
-		case <-ctx.Done():
-			return
-		}
-		var changes []record.Change
-		if changes, offset, _, err = s.o.Store.Changes(offset); len(changes) == 0 {
-			continue
-		}
+	s.logLooking(err)
+	for changes, err := range s.o.Store.Follow(ctx, offset) {
+		s.logLooking(err)
 		for _, c := range changes {
 			if c.What == record.ChangeBegin {
 				begin(c.Run)
@@ -279,29 +299,34 @@ func (s *Server) watchRuns(ctx context.Context) {
 	}
 }
 
+func (s *Server) logLooking(err error) {
+	if err != nil && !errors.Is(err, context.Canceled) {
+		s.o.Logger.Error("server: looking for new runs failed", "folder", s.o.Store.Dir(), "error", err)
+	}
+}
+
 // watchRun follows the state of a run to its end.
 func (s *Server) watchRun(ctx context.Context, folder string) {
 	run, err := s.o.Store.Run(folder)
 	if err != nil || run.State != record.Running {
-		if err == nil && run.State == record.Ended { // it was faster than the look at the journal
+		if err == nil { // it was faster than the look at the journal
 			s.notify(ctx, run, nil)
 		}
 		return
 	}
-	own := *run // Follow changes the state of the other
+	own := *run // AwaitEnd changes the state of the other
 	over, done := context.WithCancel(ctx)
 	defer done()
 	live := make(chan frame)
 	s.watch.running.Go(func() {
 		defer done()
-		for _, err := range run.Follow(over, 1<<62) { // no entry: until it ends
-			if err != nil {
-				s.o.Logger.Error("server: following a run failed", "run", run.ID, "error", err)
-			}
+		if err := run.AwaitEnd(over); err != nil && over.Err() == nil {
+			s.o.Logger.Error("server: following a run failed", "run", run.ID, "error", err)
 		}
 	})
 	s.watch.running.Go(func() { watchLive(over, own.Path, "/state?quiet", live) })
 	asked := map[string]bool{}
+	defer s.watch.note(own.Path, nil)
 	for {
 		select {
 		case f := <-live:
@@ -309,6 +334,7 @@ func (s *Server) watchRun(ctx context.Context, folder string) {
 			if f.name != "state" || json.Unmarshal(f.data, &state) != nil {
 				continue
 			}
+			s.watch.note(own.Path, &state)
 			for _, q := range state.Questions {
 				if !asked[q.ID] {
 					asked[q.ID] = true

@@ -46,3 +46,44 @@ func SetControlTime(limit time.Duration) (restore func()) {
 func (s *Server) Describe(ctx context.Context, run *record.Run) (Run, error) {
 	return s.describe(ctx, run)
 }
+
+// Pass makes a request to the program of a run as it was when it was opened.
+func (s *Server) Pass(ctx context.Context, run *record.Run, path string, body any) error {
+	return s.pass(ctx, run, path, body, nil)
+}
+
+// Waiting is how many messages wait to be sent.
+func Waiting(l *Live) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.waiting)
+}
+
+// SetMaxBundle is how large a bundle may be, until its result is called.
+func SetMaxBundle(size int64) (restore func()) {
+	own := maxBundle
+	maxBundle = size
+	return func() { maxBundle = own }
+}
+
+// FillExports has as many bundles being made as may be, until its result is called.
+func FillExports(s *Server) (leave func()) {
+	var all []func()
+	for one, ok := s.exports.take(); ok; one, ok = s.exports.take() {
+		all = append(all, one)
+	}
+	return func() {
+		for _, one := range all {
+			one()
+		}
+	}
+}
+
+// Known is how many questions a watched run has, or -1 if it is not watched.
+func Known(s *Server, dir string) int {
+	state, known := s.watch.state(dir)
+	if !known {
+		return -1
+	}
+	return len(state.Questions)
+}

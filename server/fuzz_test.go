@@ -81,6 +81,8 @@ func FuzzAPI(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
+	// A run under way, whose program takes every request and does nothing.
+	live := start(f, store, asking(), server.LiveOptions{Stop: func() {}, Interrupt: func() bool { return true }}, agenttest.Block())
 	s, err := server.New(f.Context(), server.Options{Store: store, Starter: pretender{kept.id}})
 	if err != nil {
 		f.Fatal(err)
@@ -103,6 +105,7 @@ func FuzzAPI(f *testing.F) {
 	for _, path := range d.doc.Paths.InMatchingOrder() {
 		for method, o := range d.doc.Paths.Value(path).Operations() {
 			at := strings.NewReplacer("{run}", kept.id, "{question}", "question-1").Replace(path)
+			under := strings.NewReplacer("{run}", live.id, "{question}", "question%2f%001").Replace(path)
 			for i, p := range o.Parameters {
 				if p.Value.In == "query" {
 					at += map[bool]string{true: "?", false: "&"}[!strings.Contains(at, "?")] + p.Value.Name + "=" + strings.ReplaceAll(fmt.Sprint(o.Parameters[i].Value.Example), " ", "+")
@@ -118,6 +121,9 @@ func FuzzAPI(f *testing.F) {
 			}
 			for _, who := range []string{"", "Authorization: Bearer OWNER\n", "Authorization: Bearer VIEWER\n"} {
 				f.Add(method, at, who+"Content-Type: application/json\nAccept: text/event-stream", body)
+				if under != path {
+					f.Add(method, under, who+"Content-Type: application/json\nAccept: text/event-stream", body)
+				}
 			}
 		}
 	}
@@ -137,7 +143,7 @@ func FuzzAPI(f *testing.F) {
 			t.Skip() // net/http refuses it
 		}
 		ctx, stop := context.WithTimeout(t.Context(), 10*time.Second)
-		if r.URL.Path == "/v1/events" {
+		if r.URL.Path == "/v1/events" || strings.HasPrefix(r.URL.Path, "/v1/runs/"+live.id[:8]) && strings.HasSuffix(r.URL.Path, "/events") {
 			ctx, stop = context.WithTimeout(ctx, 5*time.Millisecond) // it does not end
 		}
 		defer stop()

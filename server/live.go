@@ -422,6 +422,9 @@ func (l *Live) handler() http.Handler {
 		return nil
 	}))
 	mux.HandleFunc("POST /messages", serving(l.serveMessage))
+	mux.HandleFunc("/", serving(func(_ http.ResponseWriter, r *http.Request) error {
+		return problem(http.StatusNotFound, "the program of a run has no operation "+r.Method+" "+r.URL.Path, "use a server of the same version")
+	}))
 	return mux
 }
 

@@ -77,7 +77,7 @@ func New(ctx context.Context, o Options) (*Server, error) {
 	s := &Server{o: o, index: ix, keys: keyring{owner: rand.Text(), viewer: rand.Text(), hosts: o.Hosts, rates: limiters()}, closing: make(chan struct{})}
 	s.streams, s.exports, s.uploads = make(slots, maxStreams), make(slots, maxExports), make(slots, 1)
 	s.handler = s.routes()
-	s.watch.changed = make(chan struct{})
+	s.watch.changed, s.watch.states = make(chan struct{}), map[string]liveState{}
 	if o.Notify != nil {
 		s.startWatching()
 	}

@@ -24,6 +24,7 @@ import (
 	"time"
 
 	"github.com/drover-agents/drover/advice"
+	"github.com/drover-agents/drover/internal/dirwatch"
 	"github.com/drover-agents/drover/internal/plainfile"
 	"github.com/drover-agents/drover/internal/plainjson"
 )
@@ -76,8 +77,12 @@ func openSocket(dir string, h http.Handler) (_ *socket, err error) {
 		}
 		return nil, err
 	}
-	s := &socket{dir: dir, done: make(chan error, 1), server: &http.Server{ReadHeaderTimeout: 10 * time.Second}}
+	s := &socket{dir: dir, done: make(chan error, 1), server: &http.Server{ReadHeaderTimeout: 10 * time.Second, ConnContext: withPeer}}
 	s.server.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if err, _ := r.Context().Value(peerKey{}).(error); err != nil {
+			writeProblem(w, problem(http.StatusForbidden, err.Error(), "control the run as the user that it belongs to"))
+			return
+		}
 		given, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 		if subtle.ConstantTimeCompare([]byte(given), []byte(key)) != 1 {
 			writeProblem(w, problem(http.StatusUnauthorized, "the key of the run is missing or wrong", "read it from "+keyFile+" beside the socket"))
@@ -87,6 +92,34 @@ func openSocket(dir string, h http.Handler) (_ *socket, err error) {
 	})
 	go func() { s.done <- s.server.Serve(l) }()
 	return s, nil
+}
+
+// peerKey is the key of a context for why the peer of its connection is refused.
+type peerKey struct{}
+
+func withPeer(ctx context.Context, c net.Conn) context.Context {
+	return context.WithValue(ctx, peerKey{}, checkPeer(c))
+}
+
+// checkPeer refuses a program of another user at the other end of a connection, where the system tells whose it is. The mode of the
+// socket keeps them out too, until someone changes it.
+func checkPeer(c net.Conn) error {
+	unix, ok := c.(*net.UnixConn)
+	if !ok {
+		return errors.New("the connection is not one of a socket in a folder")
+	}
+	raw, err := unix.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var uid int
+	if failed := raw.Control(func(fd uintptr) { uid, err = peerOf(int(fd)) }); failed != nil || err != nil {
+		return fmt.Errorf("whose the other end of the socket is cannot be known: %w", errors.Join(failed, err))
+	}
+	if uid != os.Geteuid() {
+		return fmt.Errorf("the program at the other end of the socket belongs to another user: uid %d", uid)
+	}
+	return nil
 }
 
 // close takes no more requests. Those under way come to their end: wait waits for that.
@@ -111,18 +144,18 @@ const doneTime = 10 * time.Second
 func awaitDone(ctx context.Context, dir string) {
 	ctx, stop := context.WithTimeout(ctx, doneTime)
 	defer stop()
+	key := dirwatch.New(dir, keyFile)
+	defer key.Close()
 	for {
 		if _, err := os.Lstat(filepath.Join(dir, keyFile)); err != nil || ctx.Err() != nil {
 			return
 		}
 		select {
-		case <-time.After(followEvery):
+		case <-key.Changed():
 		case <-ctx.Done():
 		}
 	}
 }
-
-const followEvery = 20 * time.Millisecond
 
 // lastRequests is how long requests may take that are under way when everything else has ended.
 const lastRequests = 2 * time.Second
@@ -183,7 +216,14 @@ func openControl(dir string) (*control, error) {
 			}
 			defer done()
 			var d net.Dialer
-			return d.DialContext(ctx, "unix", path)
+			conn, err := d.DialContext(ctx, "unix", path)
+			if err != nil {
+				return nil, err
+			}
+			if err := checkPeer(conn); err != nil {
+				return nil, errors.Join(err, conn.Close())
+			}
+			return conn, nil
 		},
 	}}
 	return c, nil

@@ -488,6 +488,15 @@ func TestDemo_IncompleteReviewIsRejected(t *testing.T) {
 	}
 }
 
+// A demo that fails on a terminal ends with its error, and does not wait for a key.
+func TestDemo_FailureDoesNotWait(t *testing.T) {
+	model := claudetest.NewModel(t, script.Fail(400, "not this time").Always())
+	screen := newProgram(t, model.URL()).startOnTerminal(t, "demo")
+	if text := strings.Join(screen.Over(exitError), "\n"); !strings.Contains(text, "not this time") || strings.Contains(text, "Enter") {
+		t.Errorf("the demo shows\n%s", text)
+	}
+}
+
 func TestDemo_NeedsAFolderForItsRecording(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	writeFile(t, file, nil)

@@ -75,6 +75,14 @@ func TestServe_GeneratedClient(t *testing.T) {
 	if err != nil || diff.StatusCode() != http.StatusOK || !strings.Contains(string(diff.Body), "+hello") {
 		t.Errorf("the diff: %v, %s", err, diff.Body)
 	}
+	transcript, err := c.ReadTranscriptWithResponse(ctx, id)
+	if err != nil || transcript.StatusCode() != http.StatusOK || !strings.Contains(string(transcript.Body), "Write a greeting.") {
+		t.Errorf("the transcript: %v, %s", err, transcript.Body)
+	}
+	bundle, err := c.ReadBundleWithResponse(ctx, id)
+	if err != nil || bundle.StatusCode() != http.StatusOK || !strings.HasPrefix(string(bundle.Body), "PK") {
+		t.Errorf("the bundle: %v, %d bytes", err, len(bundle.Body))
+	}
 	gone, err := c.ReadRunWithResponse(ctx, "none")
 	if err != nil || gone.ApplicationproblemJSON404 == nil || gone.ApplicationproblemJSON404.Next == nil {
 		t.Errorf("a run that is not there: %v, %s", err, gone.Body)

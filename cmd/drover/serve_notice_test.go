@@ -206,3 +206,22 @@ func TestNotices_ReachBoth(t *testing.T) {
 		t.Errorf("a program that fails is not in the log: %s", &log)
 	}
 }
+
+// A started run has the environment of the server, but for the key that signs notices.
+func TestNotices_RunsHaveNotTheirKey(t *testing.T) {
+	t.Setenv("HOOK_KEY", "a key")
+	t.Setenv("OTHER_KEY", "another")
+	st := serving(t, "--webhook=https://hook.example/x", "--webhook-secret=HOOK_KEY")
+	seen := filepath.Join(t.TempDir(), "environment")
+	st.program = filepath.Join(t.TempDir(), "program")
+	if err := os.WriteFile(st.program, []byte("#!/bin/sh\nexec env > "+seen+"\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := st.Start(t.Context(), server.Start{Prompt: "Go."}); err == nil {
+		t.Error("a program that keeps no run has started one")
+	}
+	text, err := os.ReadFile(seen)
+	if err != nil || !strings.Contains(string(text), "OTHER_KEY=another\n") || strings.Contains(string(text), "HOOK_KEY") {
+		t.Errorf("the run has the environment\n%s%v", text, err)
+	}
+}

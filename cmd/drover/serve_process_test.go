@@ -268,3 +268,52 @@ func TestServe_RunsOfOtherProcesses(t *testing.T) {
 	second.signal(os.Interrupt)
 	second.wait()
 }
+
+// A message to a run that waits for an answer is sent when its turn is over, and an interruption ends a turn alone: the message that
+// waits is sent then.
+func TestServe_MessagesAndInterruptions(t *testing.T) {
+	s := newService(t, listFiles, script.Text("There is nothing."), listFiles, script.Text("Still nothing."))
+	r, c := s.open()
+	var run server.Run
+	if status := c.do("POST", "/v1/runs", server.Start{Prompt: "What is here?"}, &run); status != 201 {
+		t.Fatalf("the start: %d", status)
+	}
+	send := func(to, text string) <-chan server.Run {
+		next := make(chan server.Run, 1)
+		go func() {
+			var got server.Run
+			status := 409 // if the turn was over first: the message then continues the run
+			for began := time.Now(); (status == 409 || status == 429) && time.Since(began) < time.Minute; {
+				status = c.do("POST", "/v1/runs/"+to+"/messages", server.Message{Text: text}, &got)
+			}
+			if status != 201 {
+				t.Errorf("the message %s: %d", text, status)
+			}
+			next <- got
+		}()
+		return next
+	}
+	asked := c.await(run.ID, "a question", asksOnce)
+	next := send(run.ID, "And now?")
+	if status := c.do("POST", "/v1/runs/"+run.ID+"/questions/"+asked.Questions[0].ID, server.Answer{Verdict: event.Allow}, nil); status != 204 {
+		t.Fatalf("the answer: %d", status)
+	}
+	second := <-next
+	if over := c.await(run.ID, "its end", hasEnded); over.Status != event.DoneSuccess || over.End.Text != "There is nothing." || second.ID == run.ID {
+		t.Errorf("the run ended as %s: %+v; the message has the run %s", over.Status, over.End, second.ID)
+	}
+	c.await(second.ID, "a question", asksOnce)
+	next = send(second.ID, "Go on.")
+	if status := c.do("POST", "/v1/runs/"+second.ID+"/interrupt", nil, nil); status != 202 {
+		t.Errorf("the interruption: %d", status)
+	}
+	if over := c.await(second.ID, "its end", hasEnded); over.Status != event.DoneInterrupted {
+		t.Errorf("the run that was interrupted ended as %s", over.Status)
+	}
+	third := <-next
+	if over := c.await(third.ID, "its end", hasEnded); over.Status != event.DoneSuccess || over.End.Text != "Still nothing." {
+		t.Errorf("the run of the last message ended as %s: %+v", over.Status, over.End)
+	}
+	r.signal(os.Interrupt)
+	r.wait()
+}

@@ -290,7 +290,7 @@ func (st *starter) launch(ctx context.Context, folder string, args []string, pro
 		err = fmt.Errorf("%w: %d", server.ErrBusy, st.o.most)
 	default:
 		run, err = proc.Start(ctx, proc.Spec{
-			Path: st.program, Args: append([]string{"run", "--quiet", "--served=" + id}, args...), Dir: folder, Env: os.Environ(), NoPIDNamespace: true,
+			Path: st.program, Args: append([]string{"run", "--quiet", "--served=" + id}, args...), Dir: folder, Env: st.environ(), NoPIDNamespace: true,
 		})
 		if err == nil {
 			st.running[id] = run
@@ -338,6 +338,14 @@ func (st *starter) launch(ctx context.Context, folder string, args []string, pro
 			return "", errors.Join(fmt.Errorf("the run was not kept in time, and is stopped: %w", context.Cause(ctx)), run.Kill())
 		}
 	}
+}
+
+// environ is the environment of a run. The key that signs notices is not for runs: an agent could sign notices with it.
+func (st *starter) environ() []string {
+	return slices.DeleteFunc(os.Environ(), func(entry string) bool {
+		name, _, _ := strings.Cut(entry, "=")
+		return name != "" && name == st.o.hooks.secret
+	})
 }
 
 // firstBytes keeps the beginning of what is written.

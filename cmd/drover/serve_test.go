@@ -4,6 +4,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"io"
 	"net/http"
@@ -128,7 +129,9 @@ func TestServe_FlagsAreChecked(t *testing.T) {
 		"/nothing/here.yaml":                        "no such file",
 		"--isolation=host --allow-domain=a.example": "no meaning",
 	} {
-		code, _, errs := drover(t.Context(), t, nil, append([]string{"serve"}, strings.Fields(flags)...)...)
+		ctx, stop := context.WithTimeout(t.Context(), 20*time.Second) // of a server that is not refused
+		code, _, errs := drover(ctx, t, nil, append([]string{"serve"}, strings.Fields(flags)...)...)
+		stop()
 		if code != exitUsage || !strings.Contains(errs, want) {
 			t.Errorf("%s: exit code %d, want %d with %q: %s", flags, code, exitUsage, want, errs)
 		}
