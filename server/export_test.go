@@ -42,6 +42,20 @@ func SetControlTime(limit time.Duration) (restore func()) {
 	return func() { controlTime = own }
 }
 
+// SetFeedEntries is how many entries a feed keeps, until its result is called.
+func SetFeedEntries(n int) (restore func()) {
+	own := maxFeedEntries
+	maxFeedEntries = n
+	return func() { maxFeedEntries = own }
+}
+
+// Watchers is how many watch a Live.
+func Watchers(l *Live) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.watchers)
+}
+
 // Describe is what the server answers of a run.
 func (s *Server) Describe(ctx context.Context, run *record.Run) (Run, error) {
 	return s.describe(ctx, run)

@@ -58,6 +58,8 @@ type Server struct {
 	exports slots
 	uploads slots
 
+	feeds feeds
+
 	mu      sync.Mutex
 	bundles []*record.Run
 	dir     string // of the bundles

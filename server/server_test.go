@@ -172,6 +172,7 @@ func (s *site) follow(ctx context.Context, run string, after int64, f func(messa
 // A liveRun is a run of a scripted agent that can be controlled.
 type liveRun struct {
 	id   string
+	live *server.Live
 	done <-chan struct{} // closed when the run is over
 	err  error           // of the run that is over
 }
@@ -202,7 +203,7 @@ func startOn(t testing.TB, store *record.Store, o *drover.Options, lo server.Liv
 		own.Approver = live
 	}
 	done := make(chan struct{})
-	r := &liveRun{id: own.RunContext.RunID, done: done}
+	r := &liveRun{id: own.RunContext.RunID, live: live, done: done}
 	t.Cleanup(func() {
 		cancel(nil)
 		<-done

@@ -231,15 +231,14 @@ export class RunPage {
       return;
     }
     this.entered = false;
-    // A burst is painted less often the longer that takes, so that reading it comes first.
+    // A burst is painted less often the longer that takes, so that reading it comes first. What is shown is never old.
     const wait = this.painted ? this.painted.at + 2 * this.painted.took - performance.now() : 0;
-    this.frame ||= wait > 4 ? setTimeout(() => this.#paint(), Math.min(wait, 400)) : requestAnimationFrame(() => this.#paint());
+    this.frame ||= wait > 4 ? setTimeout(() => this.#paint(), Math.min(wait, 80)) : requestAnimationFrame(() => this.#paint());
   }
 
   #paint() {
     this.frame = 0;
     const began = performance.now();
-    this.timeline.structure = true;
     this.timeline.render();
     const t = this.model.totals;
     for (const { name, el, n } of this.kindButtons) {
@@ -367,7 +366,7 @@ export class RunPage {
     for (const agent of this.model.agents.values()) {
       if (agent.ended && agent.id) continue;
       const turn = agent.turns.at(-1);
-      const calls = turn ? turn.children.filter((c) => c.kind === "call" && c.end === undefined) : [];
+      const calls = turn ? openCalls(turn) : [];
       const asks = calls.find((c) => c.status === "waiting");
       let shape = "model";
       let text = "";
@@ -513,6 +512,16 @@ export class RunPage {
     document.removeEventListener("keydown", this.onKey);
     removeEventListener("hashchange", this.onHash);
   }
+}
+
+/** The calls of a turn that are under way. */
+function openCalls(turn) {
+  const calls = [];
+  for (let i = turn.children.length - 1; i >= 0 && calls.length < turn.openCalls; i--) {
+    const c = turn.children[i];
+    if (c.kind === "call" && c.end === undefined) calls.unshift(c);
+  }
+  return calls;
 }
 
 function gauge(label, figure, beside = "", bar = null) {
