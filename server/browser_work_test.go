@@ -56,6 +56,7 @@ func TestPage_WorkDoesNotGrow(t *testing.T) {
 		const all = [];
 		for (let i = 0; i < 4990; i++) all.push(...call(i, 1000 + i * 100, i % 5 ? "Bash" : "Write"));
 		for (let i = 0; i < 20; i++) all.push(["gateway:connection", { host: "host" + i, port: 443, verdict: "allowed" }, 500_100]);
+		all[all.length - 1][1] = { host: "evil.example", port: 443, verdict: "denied", reason: "no rule allows it" };
 		feed(all);
 		return true;
 	})()`)
@@ -92,6 +93,10 @@ func TestPage_WorkDoesNotGrow(t *testing.T) {
 		p.keys(strconv.Itoa(i + 1))
 		p.wait("document.querySelector('[role=tab][aria-selected=true]').textContent.startsWith(" + strconv.Quote(name) + ")")
 		elements("the tab " + name)
+		if name == "Gateway" {
+			p.says(".page-gateway tr", "evil.example:443denied")
+			p.says(".page-gateway tr", "no rule allows it")
+		}
 	}
 	changes("ten calls beside the tab Events", 700, calls)
 }
