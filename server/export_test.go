@@ -19,7 +19,7 @@ func Patterns() (all []string) {
 	return all
 }
 
-var OpenAPI = openAPI
+var OpenAPI, Page = openAPI, page
 
 // LiftRates takes any number of requests, for tests that make many.
 func LiftRates(s *Server) {
@@ -47,6 +47,13 @@ func SetFeedEntries(n int) (restore func()) {
 	own := maxFeedEntries
 	maxFeedEntries = n
 	return func() { maxFeedEntries = own }
+}
+
+// HoldIndex has the index stay as it is while no run begins or ends.
+func HoldIndex(s *Server) {
+	s.syncing.mu.Lock()
+	defer s.syncing.mu.Unlock()
+	s.syncing.until = time.Now().Add(time.Hour)
 }
 
 // Watchers is how many watch a Live.

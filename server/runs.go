@@ -15,6 +15,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/drover-agents/drover/advice"
@@ -91,7 +92,7 @@ func (s *Server) serveRuns(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if err := s.index.Sync(r.Context()); err != nil {
+	if err := s.sync(r.Context()); err != nil {
 		return err
 	}
 	rows, err := s.index.Runs(r.Context(), f)
@@ -221,17 +222,20 @@ func (s *Server) describe(ctx context.Context, run *record.Run) (Run, error) {
 	}
 	bundle := s.o.Store.Folder(run) == ""
 	if !bundle {
-		if err := s.index.Sync(ctx); err != nil {
+		if err := s.sync(ctx); err != nil {
 			return Run{}, err
 		}
-		rows, err := s.index.Prefix(ctx, run.ID)
+		known, err := s.rowOf(ctx, run)
+		if err == nil && run.State != record.Running && (known == nil || known.State == record.Running) { // it has just ended
+			if err = s.index.Sync(ctx); err == nil {
+				known, err = s.rowOf(ctx, run)
+			}
+		}
 		if err != nil {
 			return Run{}, err
 		}
-		for _, known := range rows {
-			if known.Path == run.Path {
-				row = known
-			}
+		if known != nil {
+			row = *known
 		}
 		if run.State == record.Running && (row.State == record.Ended || row.State == record.Lost) { // since it was opened
 			if run, err = s.o.Store.Run(s.o.Store.Folder(run)); err != nil {
@@ -270,6 +274,44 @@ func (s *Server) describe(ctx context.Context, run *record.Run) (Run, error) {
 		whole.Again = s.o.Starter.Again(run)
 	}
 	return whole, nil
+}
+
+// rowOf is the row of a run in the index, or nil.
+func (s *Server) rowOf(ctx context.Context, run *record.Run) (*index.Row, error) {
+	rows, err := s.index.Prefix(ctx, run.ID)
+	for i := range rows {
+		if rows[i].Path == run.Path {
+			return &rows[i], err
+		}
+	}
+	return nil, err
+}
+
+// syncShare is how many times as long as it took the index stays as it is while no run begins or ends: the logs of runs under way
+// are read from their beginning.
+const syncShare = 9
+
+// A syncing is when the index was brought up to date.
+type syncing struct {
+	mu     sync.Mutex
+	offset int64 // in the journal of the store
+	until  time.Time
+}
+
+// sync brings the index up to date, but for what runs under way have done in the last moments.
+func (s *Server) sync(ctx context.Context) error {
+	s.syncing.mu.Lock()
+	defer s.syncing.mu.Unlock()
+	changes, offset, replaced, err := s.o.Store.Changes(s.syncing.offset)
+	if err == nil && !replaced && len(changes) == 0 && time.Now().Before(s.syncing.until) {
+		return nil
+	}
+	began := time.Now()
+	if err := s.index.Sync(ctx); err != nil {
+		return err
+	}
+	s.syncing.offset, s.syncing.until = offset, time.Now().Add(syncShare*time.Since(began))
+	return nil
 }
 
 var errNoStarts = problem(http.StatusForbidden, "this server starts no runs", "start it as drover serve, or the run as drover run")

@@ -58,7 +58,8 @@ type Server struct {
 	exports slots
 	uploads slots
 
-	feeds feeds
+	feeds   feeds
+	syncing syncing
 
 	mu      sync.Mutex
 	bundles []*record.Run

@@ -779,3 +779,29 @@ func TestRuns_EndsWhileItIsDescribed(t *testing.T) {
 		t.Errorf("the run is %s with the end %v, %v", got.State, got.End, err)
 	}
 }
+
+// The index reads the logs of runs under way from their beginning, and so not at each request: only when a run begins or ends, and
+// otherwise for a part of the time.
+func TestRuns_IndexIsNotReadAgainForEachRequest(t *testing.T) {
+	store := openStore(t)
+	s := serve(t, server.Options{Store: store})
+	goOn, on := make(chan struct{}), make(chan struct{})
+	r := start(t, store, nil, server.LiveOptions{}, agenttest.Emit(event.Init{Model: "first"}), func(*agenttest.Run) { <-goOn }, agenttest.Emit(event.Init{Model: "second"}), func(*agenttest.Run) { <-on }, agenttest.Done("token-1"))
+	waitFor(t, "the first model", func() bool { return s.run(r.id).Model == "first" })
+	server.HoldIndex(s.Server)
+	close(goOn)
+	s.follow(t.Context(), r.id, 0, func(m message) bool { return !strings.Contains(m.data, "second") })
+	if model := s.run(r.id).Model; model != "first" {
+		t.Errorf("the log is read again for a request: the model is %q", model)
+	}
+	start(t, store, nil, server.LiveOptions{}, agenttest.Done("token-1"))
+	if model := s.run(r.id).Model; model != "second" {
+		t.Errorf("after another run has begun the model is %q", model)
+	}
+	close(on)
+	<-r.done
+	server.HoldIndex(s.Server)
+	if run := s.run(r.id); run.State != record.Ended || run.Status != event.DoneSuccess {
+		t.Errorf("the run is %s, %s", run.State, run.Status)
+	}
+}

@@ -353,8 +353,7 @@ export class Timeline {
       } else add(n.start, end, toneOf(n), low);
     };
     const turn = (n, low) => {
-      if (n.modelCalls.length === 0) add(n.start, n.provisional ? now : Math.min(n.children[0]?.start ?? endOf(n, now), endOf(n, now)), "model", low);
-      for (const m of n.modelCalls) add(m.start, m.end, m.status === 200 || !m.status ? "model" : "failed", low);
+      for (const m of modelSpans(n, now)) add(m.start, m.end, m.status === 200 || !m.status ? "model" : "failed", low);
     };
     if (node.kind === "turn") {
       turn(node, !open && node.children.length > 0);
@@ -467,8 +466,7 @@ export class Timeline {
     for (const agent of this.model.agents.values()) {
       const depth = agent.id === "" ? 0 : 1;
       for (const t of agent.turns) {
-        const calls = t.modelCalls.length ? t.modelCalls : [{ start: t.start, end: t.provisional ? now : t.start }];
-        for (const m of calls) draw(m.start, m.end, "model", depth, false);
+        for (const m of modelSpans(t, now)) draw(m.start, m.end, "model", depth, false);
         for (const n of t.children) {
           if (n.kind !== "call" || n.name === "Agent" || n.name === "Task") continue;
           const tone = toneOf(n);
@@ -580,6 +578,13 @@ export class Timeline {
 function scrolled(at, top, view, height) {
   if (at === undefined) return top;
   return Math.max(Math.min(top, at * height), (at + 1) * height - view);
+}
+
+/** When the model was at work in a turn: its calls, or without a gateway the time until the first tool call. */
+function modelSpans(turn, now) {
+  if (turn.modelCalls.length > 0) return turn.modelCalls;
+  const end = turn.provisional ? now : Math.min(turn.children[0]?.start ?? endOf(turn, now), endOf(turn, now));
+  return [{ start: turn.start, end }];
 }
 
 function tag(tone, text) {
