@@ -368,6 +368,13 @@ test("the modules of the page do not import each other in a circle", () => {
   for (const name of modules) walk(name, []);
 });
 
+test("each module is loaded at once, and not when another asks for it", () => {
+  const folder = new URL("../page/", import.meta.url);
+  const modules = readdirSync(folder).filter((name) => name.endsWith(".js"));
+  const html = readFileSync(new URL("index.html", folder), "utf8");
+  assert.deepEqual(modules.filter((name) => !html.includes(`href="/static/${name}"`) && !html.includes(`src="/static/${name}"`)), []);
+});
+
 test("an answer that the completion check sends back is no denial", () => {
   const model = fold(log("demo"));
   const answers = [...model.calls.values()].filter((c) => c.name === "StructuredOutput");
