@@ -543,6 +543,15 @@ func TestPage_StopContinueStartAgain(t *testing.T) {
 	p.click("dialog .check", "change files")
 	p.click("dialog button", "Start")
 	p.says(".row.turn", "started: Look at the shop.")
+	other := start(t, store, nil, server.LiveOptions{}, agenttest.Block())
+	p.open(s.base + "/r/" + other.id)
+	p.says(".pill", "Running")
+	p.click(".actions .more", "")
+	p.says(".menu button", "Interrupt the turn")
+	s.request("POST", "/v1/runs/"+other.id+"/stop", "{}")
+	p.says(".pill", "Stopped")
+	p.says(".menu button", "Start again with changes") // what is open stays open when the run ends
+	p.wait("![...document.querySelectorAll('.menu button')].some((b) => /Interrupt/.test(b.textContent))")
 	starter.mu.Lock()
 	got := starter.started
 	starter.mu.Unlock()

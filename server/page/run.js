@@ -317,17 +317,24 @@ export class RunPage {
     }
     if (run.again && this.app.server?.start) more.push(["Start again with changes", () => startRun(this.app, run.again), off]);
     more.push(["Compare with another run", () => chooseRun(this.app, run), ""], ["Save as a bundle", () => this.saveFile("bundle", `drover-${run.id.slice(0, 8)}.zip`), ""], ["Save the transcript", () => this.saveFile("transcript", `drover-${run.id.slice(0, 8)}.jsonl`), ""]);
+    const sign = `${this.state.state} ${this.state.controllable} ${off} ${run.resumable} ${Boolean(run.again)} ${this.app.server?.start}`;
+    if (this.actionSign === sign) return;
+    this.actionSign = sign;
+    const shown = this.menu?.matches(":popover-open");
+    const focused = shown && this.menu.contains(document.activeElement) ? document.activeElement.textContent : "";
     const menu = h("div", { class: "menu", popover: "auto", role: "group", "aria-label": "More actions" }, more.map(([word, act, why]) => button(word, { disabled: why !== "", title: why || undefined, onclick: () => { menu.hidePopover?.(); act(); } })));
-    const open = button(icon("more", "ink"), { class: "quiet more", "aria-label": "More actions", "aria-haspopup": "true", onclick: () => {
+    const toggle = () => {
       const box = open.getBoundingClientRect();
       menu.style.top = `${box.bottom + 4}px`;
       menu.style.right = `${Math.max(8, innerWidth - box.right)}px`;
       menu.togglePopover?.();
-    } });
-    const sign = `${this.state.state} ${this.state.controllable} ${off} ${run.resumable} ${Boolean(run.again)} ${this.app.server?.start}`;
-    if (this.actionSign === sign) return;
-    this.actionSign = sign;
+    };
+    const open = button(icon("more", "ink"), { class: "quiet more", "aria-label": "More actions", "aria-haspopup": "true", onclick: toggle });
     fill(this.actions, list, open, menu);
+    this.menu = menu;
+    if (!shown) return;
+    toggle(); // it was open, and stays so
+    [...menu.children].find((b) => b.textContent === focused)?.focus();
   }
 
   #gauges() {
