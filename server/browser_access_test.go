@@ -69,6 +69,9 @@ func TestPage_TokenLeavesTheAddress(t *testing.T) {
 		other.says(".access", "This browser has no access")
 		other.says(".access", "drover serve")
 	}
+	p.call("Network.clearBrowserCookies", map[string]any{}, nil) // as a browser does that is started again
+	p.reload()
+	p.says(".access", "This browser has no access")
 	viewer := openTab(t)
 	viewer.open(s.base + "/r/" + id + "#t=" + s.ViewerToken())
 	viewer.wait("document.querySelectorAll('.row').length > 3")

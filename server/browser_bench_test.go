@@ -90,7 +90,7 @@ func benchmarkPage(b *testing.B) {
 		window.frames = [];
 		const seen = new Set();
 		new MutationObserver((changes) => {
-			for (const c of changes) for (const n of c.addedNodes) for (const [, at] of n.textContent.matchAll(/at-(\d+)/g)) {
+			for (const c of changes) for (const n of c.addedNodes) for (const [, at] of n.textContent.matchAll(/at-(\d{13})/g)) {
 				if (seen.has(at)) continue;
 				seen.add(at);
 				requestAnimationFrame(() => window.latencies.push(Date.now() - Number(at)));

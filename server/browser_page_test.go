@@ -211,6 +211,41 @@ func TestPage_ShowsAllOfARun(t *testing.T) {
 	p.wait("document.querySelectorAll('.treegrid .row').length > 8")
 	p.keys("[", "[", "[") // from the last problem up: what is folded opens
 	p.says(".row", "Write")
+	t.Run("bars", func(t *testing.T) {
+		p.t = t
+		off := eval[[]string](p, `(() => {
+			const rows = [...document.querySelectorAll(".row")].sort((a, b) => a.ariaRowIndex - b.ariaRowIndex);
+			const [began, ended] = [rows[0].node.start, rows.at(-1).node.start];
+			const seen = [];
+			for (const r of rows.filter((r) => r.matches(".turn, .call"))) {
+				const lane = r.querySelector(".lane").getBoundingClientRect();
+				const bar = r.querySelector(".bar").getBoundingClientRect();
+				const want = ((r.node.start - began) / (ended - began)) * lane.width;
+				if (Math.abs(bar.x - lane.x - want) > 4 || bar.width < 2) seen.push(r.ariaLabel + " is at " + (bar.x - lane.x) + " of " + lane.width + ", not " + want);
+			}
+			return rows.length > 8 ? seen : ["only " + rows.length + " rows"];
+		})()`)
+		for _, text := range off {
+			t.Errorf("a bar is not where its time is: %s", text)
+		}
+	})
+	t.Run("failure", func(t *testing.T) {
+		p.t = t
+		p.click(".row.is-failed .name", "rolled back")
+		p.says(".verdict.failed", "exit code 1")
+		p.says(".verdict.failed", "cat: missing.txt")
+		p.says(".page-event .part", "Put back as they were before the call")
+		p.says(".page-event .part", "cart/left.txt")
+	})
+	t.Run("call that a person has allowed", func(t *testing.T) {
+		p.t = t
+		p.keys("/", "is:asked", kb.Enter)
+		p.click(".row.call .name", "go test")
+		p.wait("document.querySelector('.row.call .bar.tone-waiting')")
+		p.says(".gate .decided.allow", "approver")
+		p.says(".facts", "Waited")
+		p.keys("/", kb.Escape)
+	})
 	t.Run("denial", func(t *testing.T) {
 		p.t = t
 		p.click(".row .name", "Write")
@@ -309,6 +344,62 @@ func TestPage_ShowsAllOfARun(t *testing.T) {
 	})
 }
 
+// A run that has reached its limit says so, and where.
+func TestPage_ShowsWhyARunEnded(t *testing.T) {
+	p := openTab(t)
+	store := openStore(t)
+	s := serve(t, server.Options{Store: store})
+	s.openRun(p, importLog(t, store, "budget"))
+	p.says(".pill", "Out of budget")
+	p.says(".reason", "budget")
+	p.click(".row.note.is-failed .name", "Limit")
+	p.says(".panel-title", "Limit reached")
+	p.says(".verdict.failed", "budget")
+}
+
+// The list is searched, and a question is answered in it. The page of the run says who has answered, also in another tab.
+func TestPage_ListOfRuns(t *testing.T) {
+	p := openTab(t)
+	store := openStore(t)
+	s := serve(t, server.Options{Store: store})
+	importLog(t, store, "review")
+	importLog(t, store, "budget")
+	r := start(t, store, asking(), server.LiveOptions{}, agenttest.Emit(event.Text{Content: "I will log in."}), agenttest.UseTool(command, "done"), agenttest.Done("token-1"))
+	p.open(s.Address(s.base, ""))
+	rows := func(want int) {
+		t.Helper()
+		p.wait("document.querySelectorAll('tr[data-id]').length === " + strconv.Itoa(want))
+	}
+	rows(3)
+	p.keys("/", "input trust", kb.Enter)
+	rows(2)
+	p.says(".c-run", "Review shop")
+	p.keys("/", " of another world", kb.Enter)
+	rows(0)
+	p.says(".empty", "No run matches.")
+	p.keys("/", kb.Escape)
+	rows(3)
+	p.click(".tabs-line button", "Went wrong")
+	rows(1)
+	p.says(".c-status", "Out of budget")
+	p.click(".tabs-line button", "Live")
+	rows(1)
+	p.says(".c-status", "Waiting")
+	second := p.another()
+	second.open(s.base + "/r/" + r.id)
+	second.says(".question", "perform")
+	p.says(".need", "perform")
+	p.wait("document.title.startsWith('(1) ')")
+	p.click(".need button", "Allow once")
+	second.says(".question.by", "Allowed in another page or program.")
+	second.says(".connection", "Ended")
+	p.wait("document.querySelector('.needs').hidden && !document.title.startsWith('(')")
+	<-r.done
+	if r.err != nil {
+		t.Fatal(r.err)
+	}
+}
+
 // What a tool returns is text: no markup, no control of the terminal or of the direction, and five megabytes do not hold up the page.
 func TestPage_HostileTextIsText(t *testing.T) {
 	p := openTab(t)
@@ -347,6 +438,18 @@ func TestPage_HostileTextIsText(t *testing.T) {
 	}
 	if eval[bool](p, "'owned' in window") {
 		t.Error("a text was run as a script")
+	}
+	p.foreign.Store(true)
+	if eval[bool](p, `(() => {
+		const script = document.createElement("script");
+		script.textContent = "window.owned = 3";
+		const styled = document.createElement("p");
+		styled.setAttribute("style", "color: red");
+		document.body.append(script, styled);
+		document.body.insertAdjacentHTML("beforeend", "<img src=x onerror='window.owned = 4'>");
+		return "owned" in window || getComputedStyle(styled).color === "rgb(255, 0, 0)";
+	})()`) {
+		t.Error("the page has run a script, or used a style, that is in its document")
 	}
 	p.wait("/[\\u202e\\u001b]/.test(document.body.textContent + document.title + [...document.querySelectorAll('[aria-label], [title]')].map((e) => e.ariaLabel + e.title).join('')) === false")
 }
@@ -440,6 +543,15 @@ func TestPage_StopContinueStartAgain(t *testing.T) {
 	p.click("dialog .check", "change files")
 	p.click("dialog button", "Start")
 	p.says(".row.turn", "started: Look at the shop.")
+	other := start(t, store, nil, server.LiveOptions{}, agenttest.Block())
+	p.open(s.base + "/r/" + other.id)
+	p.says(".pill", "Running")
+	p.click(".actions .more", "")
+	p.says(".menu button", "Interrupt the turn")
+	s.request("POST", "/v1/runs/"+other.id+"/stop", "{}")
+	p.says(".pill", "Stopped")
+	p.says(".menu button", "Start again with changes") // what is open stays open when the run ends
+	p.wait("![...document.querySelectorAll('.menu button')].some((b) => /Interrupt/.test(b.textContent))")
 	starter.mu.Lock()
 	got := starter.started
 	starter.mu.Unlock()

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 	"net/http"
 	"strconv"
 	"strings"
@@ -66,68 +67,87 @@ func (s *Server) serveEvents(w http.ResponseWriter, r *http.Request) error {
 	}
 	defer stop()
 	out := newStream(w)
-	entries, live := make(chan record.Line, 256), make(chan frame, 64)
-	failed := make(chan error, 1)
-	var readers sync.WaitGroup
-	defer readers.Wait()
-	defer stop()
-	readers.Go(func() {
-		defer close(entries)
-		for line, err := range own.Follow(ctx, after) {
-			if err != nil {
-				failed <- err
-				return
-			}
-			select {
-			case entries <- line:
-			case <-ctx.Done():
-				return
-			}
-		}
-	})
-	if run.State == record.Running {
-		readers.Go(func() { watchLive(ctx, run.Path, "/state", live) })
-	} else if err := out.sendJSON("state", liveState{State: run.State, Questions: []Question{}}); err != nil {
-		return nil // nobody is left to be told
+	if run.State != record.Running {
+		s.sendWhole(ctx, out, &own, after)
+		return nil
 	}
+	watching := &watcher{woken: make(chan struct{}, 1)}
+	feed, leave := s.feeds.join(run, watching)
+	defer leave()
 	beat := time.NewTicker(beatEvery)
 	defer beat.Stop()
-	for {
-		var err error
-		select {
-		case line, more := <-entries:
-			if !more {
-				s.sendEnd(ctx, out, &own, failed)
+	for state := []byte(nil); ; {
+		p := feed.next(watching, after, state)
+		for _, text := range p.texts {
+			if out.write(text) != nil || ctx.Err() != nil {
+				return nil // no client is left, here and below
+			}
+		}
+		after, state = p.pos, p.state
+		if p.behind {
+			if after, err = out.sendLines(ctx, own.Lines(after), after); errors.Is(err, errLeft) {
 				return nil
 			}
-			err = out.send("entry", strconv.FormatInt(line.Pos, 10), line.Event)
-		case f := <-live:
-			err = out.send(f.name, "", f.data)
-		case <-beat.C:
-			err = out.beat()
-		case <-ctx.Done():
+			p.over, p.run, p.err = err != nil, own, err
+			if err == nil {
+				continue
+			}
+		}
+		if p.over {
+			s.sendEnd(ctx, out, &p.run, p.err)
 			return nil
 		}
-		if err == nil && len(entries) == 0 && len(live) == 0 {
-			err = out.flush()
+		if err := out.flush(); err != nil {
+			return nil
 		}
-		if err != nil {
-			return nil // nobody is left to be told
+		select {
+		case <-watching.woken:
+		case <-beat.C:
+			if err := out.beat(); err != nil {
+				return nil
+			}
+		case <-ctx.Done():
+			return nil
 		}
 	}
 }
 
+// sendWhole sends the events of a run that is over.
+func (s *Server) sendWhole(ctx context.Context, out *stream, run *record.Run, after int64) {
+	if out.sendJSON("state", liveState{State: run.State, Questions: []Question{}}) != nil {
+		return
+	}
+	if _, err := out.sendLines(ctx, run.Follow(ctx, after), after); !errors.Is(err, errLeft) {
+		s.sendEnd(ctx, out, run, err)
+	}
+}
+
+// errLeft means that no client is left.
+var errLeft = errors.New("the client has left")
+
+// sendLines sends entries, and returns the position of the last one.
+func (s *stream) sendLines(ctx context.Context, lines iter.Seq2[record.Line, error], after int64) (int64, error) {
+	for line, err := range lines {
+		if err != nil {
+			return after, err
+		}
+		if s.write(sseText("entry", strconv.FormatInt(line.Pos, 10), line.Event)) != nil || ctx.Err() != nil {
+			return after, errLeft
+		}
+		after = line.Pos
+	}
+	return after, nil
+}
+
 // sendEnd tells how the log ended: with the run, or because it cannot be read any more.
-func (s *Server) sendEnd(ctx context.Context, out *stream, run *record.Run, failed <-chan error) {
+func (s *Server) sendEnd(ctx context.Context, out *stream, run *record.Run, failed error) {
 	if ctx.Err() != nil {
 		return
 	}
-	select {
-	case err := <-failed:
-		_ = out.sendJSON("failed", problemOf(err)) // nobody is left to be told, here and below
+	if failed != nil {
+		_ = out.sendJSON("failed", problemOf(failed)) // no client is left, here and below
 		_ = out.flush()
 		return
-	default:
 	}
 	whole, err := s.describe(ctx, run)
 	if err != nil {
@@ -154,7 +174,7 @@ func writeLines(w http.ResponseWriter, run *record.Run, after int64) error {
 			return err
 		}
 		if _, err := w.Write(append(line.Event, '\n')); err != nil {
-			return nil // nobody is left to be told
+			return nil // no client is left
 		}
 	}
 	return nil

@@ -19,7 +19,7 @@ func Patterns() (all []string) {
 	return all
 }
 
-var OpenAPI = openAPI
+var OpenAPI, Page = openAPI, page
 
 // LiftRates takes any number of requests, for tests that make many.
 func LiftRates(s *Server) {
@@ -40,6 +40,27 @@ func SetControlTime(limit time.Duration) (restore func()) {
 	own := controlTime
 	controlTime = limit
 	return func() { controlTime = own }
+}
+
+// SetFeedEntries is how many entries a feed keeps, until its result is called.
+func SetFeedEntries(n int) (restore func()) {
+	own := maxFeedEntries
+	maxFeedEntries = n
+	return func() { maxFeedEntries = own }
+}
+
+// HoldIndex has the index stay as it is while no run begins or ends.
+func HoldIndex(s *Server) {
+	s.syncing.mu.Lock()
+	defer s.syncing.mu.Unlock()
+	s.syncing.until = time.Now().Add(time.Hour)
+}
+
+// Watchers is how many watch a Live.
+func Watchers(l *Live) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.watchers)
 }
 
 // Describe is what the server answers of a run.

@@ -20,7 +20,7 @@ func (s *Server) serveDiff(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	w.Header().Set("Content-Type", "text/x-diff; charset=utf-8")
-	_, _ = w.Write(text) // nobody is left to be told
+	_, _ = w.Write(text) // no client is left
 	return nil
 }
 
@@ -63,7 +63,7 @@ func (s *Server) serveTranscript(w http.ResponseWriter, r *http.Request) error {
 			return err
 		}
 		if _, err := w.Write(append(text, '\n')); err != nil {
-			return nil // nobody is left to be told
+			return nil // no client is left
 		}
 	}
 	return nil

@@ -85,7 +85,7 @@ func writeProblem(w http.ResponseWriter, p *Problem) {
 	}
 	w.Header().Set("Content-Type", "application/problem+json")
 	w.WriteHeader(p.Status)
-	_, _ = w.Write(text) // nobody is left to be told
+	_, _ = w.Write(text) // no client is left
 }
 
 func writeJSON(w http.ResponseWriter, status int, v any) error {
@@ -95,7 +95,7 @@ func writeJSON(w http.ResponseWriter, status int, v any) error {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_, _ = w.Write(append(text, '\n')) // nobody is left to be told
+	_, _ = w.Write(append(text, '\n')) // no client is left
 	return nil
 }
 
@@ -162,14 +162,21 @@ func newStream(w http.ResponseWriter) *stream {
 }
 
 // send writes an event. Its data has no line breaks.
-func (s *stream) send(name, id string, data []byte) error {
-	if id != "" {
-		if _, err := fmt.Fprintf(s.w, "id: %s\n", id); err != nil {
-			return err
-		}
-	}
-	_, err := fmt.Fprintf(s.w, "event: %s\ndata: %s\n\n", name, data)
+func (s *stream) send(name, id string, data []byte) error { return s.write(sseText(name, id, data)) }
+
+func (s *stream) write(text []byte) error {
+	_, err := s.w.Write(text)
 	return err
+}
+
+// sseText is a server-sent event as it is sent.
+func sseText(name, id string, data []byte) []byte {
+	text := make([]byte, 0, len(name)+len(id)+len(data)+32)
+	if id != "" {
+		text = append(append(append(text, "id: "...), id...), '\n')
+	}
+	text = append(append(append(text, "event: "...), name...), "\ndata: "...)
+	return append(append(text, data...), "\n\n"...)
 }
 
 func (s *stream) beat() error {

@@ -39,7 +39,7 @@ func (s *Server) serveRuns(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if err := s.index.Sync(r.Context()); err != nil {
+	if err := s.sync(r.Context()); err != nil {
 		return err
 	}
 	rows, err := s.index.Runs(r.Context(), f)

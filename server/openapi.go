@@ -146,6 +146,6 @@ func (s *Server) serveOpenAPI(w http.ResponseWriter, _ *http.Request) error {
 		return err
 	}
 	w.Header().Set("Content-Type", "application/json")
-	_, _ = w.Write(text) // nobody is left to be told
+	_, _ = w.Write(text) // no client is left
 	return nil
 }

@@ -61,17 +61,20 @@ func (s *Server) describe(ctx context.Context, run *record.Run) (Run, error) {
 	}
 	bundle := s.o.Store.Folder(run) == ""
 	if !bundle {
-		if err := s.index.Sync(ctx); err != nil {
+		if err := s.sync(ctx); err != nil {
 			return Run{}, err
 		}
-		rows, err := s.index.Prefix(ctx, run.ID)
+		known, err := s.rowOf(ctx, run)
+		if err == nil && run.State != record.Running && (known == nil || known.State == record.Running) { // it has just ended
+			if err = s.index.Sync(ctx); err == nil {
+				known, err = s.rowOf(ctx, run)
+			}
+		}
 		if err != nil {
 			return Run{}, err
 		}
-		for _, known := range rows {
-			if known.Path == run.Path {
-				row = known
-			}
+		if known != nil {
+			row = *known
 		}
 		if run.State == record.Running && (row.State == record.Ended || row.State == record.Lost) { // since it was opened
 			if run, err = s.o.Store.Run(s.o.Store.Folder(run)); err != nil {
@@ -111,4 +114,15 @@ func (s *Server) describe(ctx context.Context, run *record.Run) (Run, error) {
 		whole.Again = s.o.Starter.Again(run)
 	}
 	return whole, nil
+}
+
+// rowOf is the row of a run in the index, or nil.
+func (s *Server) rowOf(ctx context.Context, run *record.Run) (*index.Row, error) {
+	rows, err := s.index.Prefix(ctx, run.ID)
+	for i := range rows {
+		if rows[i].Path == run.Path {
+			return &rows[i], err
+		}
+	}
+	return nil, err
 }

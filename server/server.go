@@ -58,6 +58,9 @@ type Server struct {
 	exports slots
 	uploads slots
 
+	feeds   feeds
+	syncing syncing
+
 	mu      sync.Mutex
 	bundles []*record.Run
 	dir     string // of the bundles

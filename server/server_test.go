@@ -186,6 +186,7 @@ func (s *site) follow(ctx context.Context, run string, after int64, f func(messa
 // A liveRun is a run of a scripted agent that can be controlled.
 type liveRun struct {
 	id   string
+	live *server.Live
 	done <-chan struct{} // closed when the run is over
 	err  error           // of the run that is over
 }
@@ -216,7 +217,7 @@ func startOn(t testing.TB, store *record.Store, o *drover.Options, lo server.Liv
 		own.Approver = live
 	}
 	done := make(chan struct{})
-	r := &liveRun{id: own.RunContext.RunID, done: done}
+	r := &liveRun{id: own.RunContext.RunID, live: live, done: done}
 	t.Cleanup(func() {
 		cancel(nil)
 		<-done
@@ -790,5 +791,31 @@ func TestRuns_EndsWhileItIsDescribed(t *testing.T) {
 	<-r.done
 	if got, err := s.Describe(t.Context(), opened); err != nil || got.State != record.Ended || got.End == nil {
 		t.Errorf("the run is %s with the end %v, %v", got.State, got.End, err)
+	}
+}
+
+// The index reads the logs of runs under way from their beginning, and so not at each request: only when a run begins or ends, and
+// otherwise for a part of the time.
+func TestRuns_IndexIsNotReadAgainForEachRequest(t *testing.T) {
+	store := openStore(t)
+	s := serve(t, server.Options{Store: store})
+	goOn, on := make(chan struct{}), make(chan struct{})
+	r := start(t, store, nil, server.LiveOptions{}, agenttest.Emit(event.Init{Model: "first"}), func(*agenttest.Run) { <-goOn }, agenttest.Emit(event.Init{Model: "second"}), func(*agenttest.Run) { <-on }, agenttest.Done("token-1"))
+	waitFor(t, "the first model", func() bool { return s.run(r.id).Model == "first" })
+	server.HoldIndex(s.Server)
+	close(goOn)
+	s.follow(t.Context(), r.id, 0, func(m message) bool { return !strings.Contains(m.data, "second") })
+	if model := s.run(r.id).Model; model != "first" {
+		t.Errorf("the log is read again for a request: the model is %q", model)
+	}
+	start(t, store, nil, server.LiveOptions{}, agenttest.Done("token-1"))
+	if model := s.run(r.id).Model; model != "second" {
+		t.Errorf("after another run has begun the model is %q", model)
+	}
+	close(on)
+	<-r.done
+	server.HoldIndex(s.Server)
+	if run := s.run(r.id); run.State != record.Ended || run.Status != event.DoneSuccess {
+		t.Errorf("the run is %s, %s", run.State, run.Status)
 	}
 }

@@ -156,7 +156,7 @@ func newRunRows(run string, r *record.Run) *runRows {
 // entry adds the row of an entry, and notes what else it tells.
 func (r *runRows) entry(ctx context.Context, w *writer, entry session.Entry) error {
 	e := entry.Event
-	raw, err := plainjson.Marshal(e.Payload)
+	raw, err := plainjson.Marshal(shortPayload(e.Payload))
 	if err != nil {
 		raw = json.RawMessage("null")
 	}
@@ -204,6 +204,21 @@ func (r *runRows) collect(entry session.Entry) {
 		e.Payload = p
 	}
 	r.details.Add(entry)
+}
+
+// shortPayload has the output of a call cut before it is written: it may have megabytes, of which the column has the start.
+func shortPayload(p event.Payload) event.Payload {
+	switch p := p.(type) {
+	case event.ToolResult:
+		p.Output = shortJSON(p.Output)
+		return p
+	case session.ToolInvoked:
+		if len(p.Output) > maxText {
+			p.Output = cutAt(p.Output, maxString)
+		}
+		return p
+	}
+	return p
 }
 
 func quoted(text string) json.RawMessage {

@@ -16,6 +16,8 @@
  * @property {string} status "" | running | ok | denied | failed | waiting | cancelled
  * @property {number} version counts the changes, so that a row is painted again only if one came
  * @property {boolean|undefined} open as the reader has set it; undefined means by the rule
+ * @property {{denied: number, failed: number, waiting: number}} found the problems of the node and below it
+ * @property {boolean|undefined} gone it was expected and has not come
  */
 
 /**
@@ -32,9 +34,12 @@
  */
 
 /** Quiet turns fold once so many newer ones exist. */
-const foldAfter = 3;
+export const foldAfter = 3;
 
 const problems = new Set(["denied", "failed", "waiting"]);
+
+/** So many calls name a turn that has no text. */
+const namedCalls = 20;
 
 export class RunModel {
   constructor() {
@@ -71,6 +76,30 @@ export class RunModel {
     /** @type {[number, number][]} when, and the dollars until then */
     this.cost = [];
     this.nodes = 0;
+    /** @type {string[]} the policies of the longest chain, in their order */
+    this.policies = [];
+    /** @type {any[]} calls that start a subagent */
+    this.starters = [];
+    /** @type {Map<string, any[]>} calls by the last part of the path that they are about */
+    this.byFile = new Map();
+    this.touched = new Set();
+    this.moved = false;
+  }
+
+  /** The nodes that are new, have changed or are gone since the last time, and whether nodes have moved under others. */
+  takeChanges() {
+    const { touched, moved } = this;
+    this.touched = new Set();
+    this.moved = false;
+    return { touched, moved };
+  }
+
+  /** A node has changed, and what sums it up with it. */
+  touch(node) {
+    for (let n = node; n; n = n.parent) {
+      n.version++;
+      this.touched.add(n);
+    }
   }
 
   /** The number of entries, which is the position of the last one. */
@@ -112,7 +141,7 @@ export class RunModel {
     const now = agent.turns.at(-1);
     if (!now?.provisional || now.writing) return false;
     now.writing = true;
-    touch(now);
+    this.touch(now);
     return true;
   }
 
@@ -179,22 +208,32 @@ export class RunModel {
       t.parent = call;
       t.number = agent.prefix + t.index;
       call.children.push(t);
+      this.#count(t, 1);
+      this.moved = true;
     }
     call.subagent = agent;
-    touch(call);
+    this.touch(call);
   }
 
   #node(kind, agent, parent, start) {
-    const node = { id: kind[0] + ++this.nodes, kind, agent, parent, children: [], entries: [], start, end: undefined, status: "", version: 0, open: undefined, bad: 0 };
+    const node = { id: kind[0] + ++this.nodes, kind, agent, parent, children: [], entries: [], start, end: undefined, status: "", version: 0, open: undefined, found: { denied: 0, failed: 0, waiting: 0 } };
     (parent ? parent.children : this.roots).push(node);
+    this.touch(node);
     return node;
+  }
+
+  /** Adds the problems of a node to those above it, or takes them away. */
+  #count(node, sign) {
+    for (let n = node.parent; n; n = n.parent) for (const status of problems) n.found[status] += sign * node.found[status];
   }
 
   #remove(node) {
     const list = node.parent ? node.parent.children : this.roots;
-    const at = list.indexOf(node);
+    const at = list.lastIndexOf(node);
     if (at >= 0) list.splice(at, 1);
-    node.agent.turns = node.agent.turns.filter((t) => t !== node);
+    if (node.agent.turns.at(-1) === node) node.agent.turns.pop();
+    node.gone = true;
+    this.touch(node);
   }
 
   /** Begins a turn of which no event has come: the model is at work. */
@@ -209,7 +248,7 @@ export class RunModel {
     const turn = this.#node("turn", agent, agent.call, start);
     Object.assign(turn, { index, number: agent.prefix + index, text: "", thinking: "", modelCalls: [], agents: 0, openCalls: 0, calls: 0, provisional: false, writing: false, ended: false });
     agent.turns.push(turn);
-    if (agent.call) touch(agent.call);
+    if (agent.call) this.touch(agent.call);
     return turn;
   }
 
@@ -269,8 +308,11 @@ export class RunModel {
       if (turn.provisional) this.#remove(turn);
       const next = this.#newTurn(agent, late.index + 1, call.start);
       late.children = late.children.filter((c) => !moved.includes(c));
+      this.moved = true;
       for (const c of moved) {
+        this.#count(c, -1);
         c.parent = next;
+        this.#count(c, 1);
         next.children.push(c);
         next.calls++;
         late.calls--;
@@ -286,7 +328,7 @@ export class RunModel {
     if (turn?.provisional) {
       this.own(turn, position);
       if (call.start > turn.start) turn.start = call.start;
-      touch(turn);
+      this.touch(turn);
     }
   }
 
@@ -302,6 +344,9 @@ export class RunModel {
     call.label = name.replace(/^mcp__.*?__/, "");
     this.totals[call.ours ? "ours" : "native"]++;
     this.calls.set(id, call);
+    if (name === "Agent" || name === "Task") this.starters.push(call);
+    const file = baseOf(pathOf(input));
+    if (file && !this.byFile.get(file)?.push(call)) this.byFile.set(file, [call]);
     turn.openCalls++;
     turn.calls++;
     this.setStatus(call, "running");
@@ -342,6 +387,7 @@ export class RunModel {
         break;
       case "gate:decision":
         call.decisions.push({ ...p, position, at: e.timestamp });
+        this.#learnPolicies(p.chain ?? []);
         if (call.asked && !call.answered) call.answered = e.timestamp;
         this.setStatus(call, p.verdict === "deny" ? "denied" : "running");
         break;
@@ -370,7 +416,13 @@ export class RunModel {
         break;
       default:
     }
-    touch(call);
+    this.touch(call);
+  }
+
+  #learnPolicies(chain) {
+    if (chain.length <= this.policies.length) return;
+    const names = new Set(chain.map((c) => c.policy).filter((p) => !["approver", "otherwise", "gate", "engine"].includes(p)));
+    if (names.size > this.policies.length) this.policies = [...names];
   }
 
   #result(call, e, p) {
@@ -406,11 +458,11 @@ export class RunModel {
       if (before in this.totals && problems.has(before)) this.totals[before]--;
       if (problems.has(status)) this.totals[status]++;
     }
-    const change = (problems.has(status) ? 1 : 0) - (problems.has(before) ? 1 : 0);
     for (let n = node; n; n = n.parent) {
-      n.bad += change;
-      touch(n);
+      if (problems.has(before)) n.found[before]--;
+      if (problems.has(status)) n.found[status]++;
     }
+    this.touch(node);
   }
 
   /** A row that is neither a turn nor a call. */
@@ -420,11 +472,10 @@ export class RunModel {
     const node = this.#node("note", agent, top ? null : turn ?? null, e.timestamp);
     Object.assign(node, { what, label, end: e.timestamp });
     const siblings = node.parent ? node.parent.children : this.roots;
-    const at = siblings.findIndex((n) => n.provisional);
-    if (at >= 0 && at < siblings.length - 1) { // a turn to come stays last
-      siblings.pop();
-      siblings.splice(at, 0, node);
-    }
+    let at = siblings.length - 1;
+    while (siblings[at - 1]?.provisional) at--; // a turn to come stays last
+    siblings.pop();
+    siblings.splice(at, 0, node);
     this.setStatus(node, status);
     if (status === "") node.status = "ok";
     this.own(node, position);
@@ -435,7 +486,7 @@ export class RunModel {
   own(node, position) {
     this.owner[position] = node;
     node.entries.push(position);
-    touch(node);
+    this.touch(node);
   }
 
   /** Moves the end of a turn, and of the calls and turns around it. */
@@ -443,7 +494,7 @@ export class RunModel {
     for (let n = node; n; n = n.parent) {
       if (n.kind === "turn" && !(n.end >= at)) {
         n.end = at;
-        touch(n);
+        this.touch(n);
       }
     }
   }
@@ -454,10 +505,6 @@ function settle(node, at) {
   if (node.end === undefined) node.end = at;
   if (node.kind === "turn") node.openCalls = 0;
   for (const child of node.children) settle(child, at);
-}
-
-function touch(node) {
-  for (let n = node; n; n = n.parent) n.version++;
 }
 
 function firstWords(text) {
@@ -472,7 +519,7 @@ const handlers = {
     const prompt = m.roots.find((n) => n.kind === "note" && n.what === "prompt");
     if (prompt && prompt.ready === undefined) { // until then the agent has started
       prompt.ready = e.timestamp;
-      touch(prompt);
+      m.touch(prompt);
     }
     m.provision(m.main, e.timestamp);
   },
@@ -514,7 +561,7 @@ const handlers = {
   "file:modified"(m, e, p, position) {
     const file = m.files.get(p.path) ?? { path: p.path, nodes: [] };
     m.files.set(p.path, file);
-    const call = [...m.calls.values()].findLast((c) => pathOf(c.input) && p.path?.endsWith(pathOf(c.input)));
+    const call = m.byFile.get(baseOf(p.path ?? ""))?.findLast((c) => p.path.endsWith(pathOf(c.input)));
     if (call) {
       file.nodes.push(call);
       m.owner[position] = call;
@@ -560,7 +607,7 @@ const handlers = {
     agent.type = p.type ?? "";
     agent.ended = false;
     if (!agent.call) {
-      const open = [...m.calls.values()].findLast((c) => (c.name === "Agent" || c.name === "Task") && !c.subagent && c.end === undefined);
+      const open = m.starters.findLast((c) => !c.subagent && c.end === undefined);
       if (open) m.adopt(agent, open.callID);
     }
     if (agent.call) m.own(agent.call, position);
@@ -614,6 +661,10 @@ export function pathOf(input) {
   return typeof path === "string" ? path : "";
 }
 
+function baseOf(path) {
+  return path.slice(Math.max(path.lastIndexOf("/"), path.lastIndexOf("\\")) + 1);
+}
+
 /** A path without the working directory in front of it. */
 export function shortPath(model, path) {
   return model.cwd && path.startsWith(model.cwd + "/") ? path.slice(model.cwd.length + 1) : path;
@@ -646,9 +697,19 @@ export function isEdit(call) {
 export function labelOf(model, node) {
   if (node.kind === "turn") {
     if (node.provisional) return node.writing ? "writing…" : "waits for the model…";
-    return node.text.trim() || node.thinking.trim() || node.children.filter((c) => c.kind === "call").map((c) => c.label).join(", ") || "no text";
+    return node.text.trim() || node.thinking.trim() || namesOf(node.children) || "no text";
   }
   return node.label;
+}
+
+/** The names of the first calls of a turn. */
+function namesOf(nodes) {
+  const names = [];
+  for (const n of nodes) {
+    if (n.kind !== "call") continue;
+    if (names.push(n.label) > namedCalls) return names.slice(0, namedCalls).join(", ") + ", …";
+  }
+  return names.join(", ");
 }
 
 /** How long a node took in milliseconds, or undefined while it is under way. */
@@ -669,38 +730,9 @@ export function isOpen(model, node) {
   if (node.children.length === 0) return false;
   if (node.open !== undefined) return node.open;
   if (node.kind === "call") return true;
-  if (node.bad > 0) return true;
+  if (node.found.denied || node.found.failed || node.found.waiting) return true;
   const turns = node.agent.turns;
   return node.index > (turns.at(-1)?.index ?? 0) - foldAfter;
-}
-
-/**
- * The rows that are visible, from top to bottom. With a filter they are those that match, and all above them.
- * @param {RunModel} model @param {((n: Node) => boolean)|null} filter
- * @returns {{node: Node, level: number}[]}
- */
-export function flatten(model, filter) {
-  const rows = [];
-  const kept = filter ? matching(model, filter) : null;
-  const walk = (nodes, level) => {
-    for (const node of nodes) {
-      if (kept && !kept.has(node)) continue;
-      rows.push({ node, level });
-      if (kept ? node.children.length > 0 && node.open !== false : isOpen(model, node)) walk(node.children, level + 1);
-    }
-  };
-  walk(model.roots, 1);
-  return rows;
-}
-
-function matching(model, filter) {
-  const kept = new Set();
-  const walk = (node) => {
-    for (const child of node.children) walk(child);
-    if (filter(node)) for (let n = node; n && !kept.has(n); n = n.parent) kept.add(n);
-  };
-  for (const node of model.roots) walk(node);
-  return kept;
 }
 
 /** All nodes, from top to bottom. */

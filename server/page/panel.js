@@ -84,6 +84,7 @@ export class Panel {
 
   setFilter(filter) {
     this.filter = filter;
+    this.listed = null;
     this.signs.Events = "";
     this.render();
   }
@@ -121,11 +122,12 @@ export class Panel {
       Events: () => String(m.position),
     }[this.tab]();
     if (!force && this.signs[this.tab] === sign) return;
-    if (!force && this.tab !== "Events" && (this.tab !== "Event" || !this.node) && performance.now() - this.drawn < 1000) { // what sums up the run changes with each event
+    const pause = this.drawn + (this.tab === "Events" ? 0 : this.tab === "Event" && this.node ? 250 : 1000) - performance.now();
+    if (!force && pause > 0) { // what sums up the run, or a turn, changes with each event
       this.later ||= setTimeout(() => {
         this.later = 0;
         this.render();
-      }, 1000);
+      }, pause);
       return;
     }
     this.drawn = performance.now();
@@ -185,8 +187,8 @@ export class Panel {
     if (node.thinking) parts.push(section("Thinking", "", block(node.thinking, { prose: true, name: "Thinking" })));
     if (node.text) parts.push(section("Text", size(new Blob([node.text]).size), block(node.text, { prose: true, name: "Text of the turn" })));
     const calls = node.children.filter((c) => c.kind !== "turn");
-    if (calls.length) parts.push(section("Calls", "", h("ul", { class: "links" }, calls.map((c) => h("li", null, this.#link(c))))));
-    for (const c of node.modelCalls) parts.push(section("Model call", c.model ?? "", modelCallFacts(c)));
+    if (calls.length) parts.push(section("Calls", latest(calls, "call"), h("ul", { class: "links" }, calls.slice(-most).map((c) => h("li", null, this.#link(c))))));
+    for (const c of node.modelCalls.slice(-most)) parts.push(section("Model call", c.model ?? "", modelCallFacts(c)));
     return parts;
   }
 
@@ -247,7 +249,7 @@ export class Panel {
     if (node.sentBack) parts.push(h("div", { class: "verdict" }, h("p", null, h("strong", null, "Sent back"), " by the completion check."), h("p", null, lineSpan(node.result?.failure?.message ?? "", "", 1000))));
     const change = this.#change(node, input);
     if (change) return [...parts, change, inputPart(), gate(), outputPart()];
-    const subagent = node.subagent ? section("Subagent", node.subagent.type, h("ul", { class: "links" }, node.children.map((c) => h("li", null, this.#link(c))))) : null;
+    const subagent = node.subagent ? section("Subagent", node.subagent.type, h("ul", { class: "links" }, node.children.slice(-most).map((c) => h("li", null, this.#link(c))))) : null;
     const logs = node.logs.length ? section("Log", "", block(node.logs.map((l) => `${l.level} ${l.message}`).join("\n"), { name: "Log" })) : null;
     return [...parts, inputPart(), subagent, outputPart(), logs, gate()];
   }
@@ -278,7 +280,7 @@ export class Panel {
       const chain = d.chain ?? [{ policy: d.policy ?? "gate", verdict: d.verdict, reason: d.reason }];
       const decided = decidedBy(d, chain);
       const denied = d.verdict === "deny";
-      const rest = denied ? this.#policies().filter((p) => !chain.some((c) => c.policy === p)) : [];
+      const rest = denied ? this.model.policies.filter((p) => !chain.some((c) => c.policy === p)) : [];
       const rows = [...chain.map((c, k) => this.#gateRow(k + 1, c, k === decided, d.verdict)), ...rest.map((p, k) => this.#gateRow(chain.length + k + 1, { policy: p, reason: "not asked: denied above", skipped: true }, false, ""))];
       const note = denied && d.policy !== "approver" ? "first denial wins" : d.asked ? (d.remembered ? "an earlier answer was used" : "a person was asked") : d.input ? "the input was replaced" : "";
       return section(node.decisions.length > 1 ? `Gate, decision ${i + 1}` : "Gate", note, h("table", { class: "gate", "aria-label": "Policies in order, their verdicts and reasons" }, h("colgroup", null, h("col", { class: "order-column" }), h("col", { class: "policy-column" }), h("col", { class: "verdict-column" }), h("col")), h("tbody", null, rows)), d.input && [h("h4", null, "Input that replaced it"), json(d.input, "Replaced input")]);
@@ -290,18 +292,8 @@ export class Panel {
     return h("tr", { class: `${decided ? `decided ${verdict}` : ""}${c.skipped ? " skipped" : ""}` }, h("td", { class: "order" }, String(n)), h("td", null, textSpan(c.policy), c.toolName && h("span", { class: "dim" }, " for ", textSpan(c.toolName)), decided && h("span", { class: "unseen" }, " (decided)")), h("td", { class: `tone-${tone}` }, c.skipped ? "–" : c.verdict ?? "no opinion"), h("td", null, c.reason ? textSpan(c.reason) : h("span", { class: "dim" }, policyWords[c.policy] ?? ""), c.again && h("span", { class: "dim" }, " (asked again about the new input)")));
   }
 
-  /** The policies of this run, in the order of its longest chain. */
-  #policies() {
-    let longest = [];
-    for (const call of this.model.calls.values()) for (const d of call.decisions) {
-      const names = (d.chain ?? []).map((c) => c.policy).filter((p) => !["approver", "otherwise", "gate", "engine"].includes(p));
-      if (new Set(names).size > longest.length) longest = [...new Set(names)];
-    }
-    return longest;
-  }
-
   #entries(positions, open) {
-    const shown = positions.slice(0, 200);
+    const shown = positions.slice(0, most);
     return section("Events", plural(positions.length, "event"), shown.map((n) => {
       const e = this.model.entries[n - 1];
       const d = h("details", { class: "entry", "data-position": n, open: open.has(String(n)), ontoggle: () => d.open && d.children.length === 1 && d.append(this.#raw(n)) }, h("summary", null, h("span", { class: "mono dim" }, String(n)), " ", textSpan(e.type, "mono"), " ", h("span", { class: "dim" }, "+" + clock(Math.max(0, e.timestamp - this.model.began)))));
@@ -365,9 +357,9 @@ export class Panel {
   #files(page) {
     const m = this.model;
     const written = [...m.files.values()];
-    const list = h("ul", { class: "links" }, written.map((f) => h("li", null, h("p", { class: "mono" }, textSpan(shortPath(m, f.path))), f.nodes.map((n) => this.#link(n)))));
+    const list = h("ul", { class: "links" }, written.slice(-most).map((f) => h("li", null, h("p", { class: "mono" }, textSpan(shortPath(m, f.path))), f.nodes.slice(-most / 10).map((n) => this.#link(n)))));
     const changes = h("div");
-    fill(page, h("div", { class: "head-line" }, h("h2", null, "Changes in the workspace"), h("span", { class: "dim files-note" })), changes, written.length ? section("Written by calls", plural(written.length, "file"), list) : null);
+    fill(page, h("div", { class: "head-line" }, h("h2", null, "Changes in the workspace"), h("span", { class: "dim files-note" })), changes, written.length ? section("Written by calls", latest(written, "file"), list) : null);
     fill(changes, h("p", { class: "dim" }, m.ended ? "Reading the changes." : "The changes of the workspace are listed when the run has ended. Until then, each edit is below."));
     api.diff(this.on.id).then((text) => {
       const files = parseDiff(text);
@@ -393,12 +385,12 @@ export class Panel {
       u.usd += c.costUsd || 0;
     }
     if (!m.modelCalls.length && !m.connections.length && !m.gatewayNotes.length) return fill(page, h("p", { class: "dim" }, "Model calls and connections appear here when they have ended."));
-    const calls = m.modelCalls.slice(-500);
+    const [calls, connections, notes] = [m.modelCalls.slice(-most), m.connections.slice(-most), m.gatewayNotes.slice(-most)];
     return fill(page,
       section("By model", "", table(["Model", "Calls", "In", "Cached", "Out", "Cost"], [...byModel].map(([name, u]) => [textSpan(name), u.calls, count(u.input), count(u.cached), count(u.output), money(u.usd)]))),
-      section("Model calls", m.modelCalls.length > calls.length ? `the latest ${calls.length} of ${m.modelCalls.length}` : plural(calls.length, "call"), table(["At", "Agent", "In", "Out", "First byte", "Took", "Cost", "Status"], calls.map((c) => [clock(Math.max(0, c.start - m.began)), textSpan(agentName(m, c.agent)), count((c.tokens?.input || 0) + (c.tokens?.cacheRead || 0) + (c.tokens?.cacheWrite5m || 0) + (c.tokens?.cacheWrite1h || 0)), count(c.tokens?.output || 0), duration(c.firstByteMs), duration(c.durationMs), c.unpriced ? "no price" : money(c.costUsd), statusOf(c)]), (i) => this.on.select(calls[i].position))),
-      section("Network", plural(m.connections.length, "connection"), m.connections.length ? table(["At", "Host", "Verdict", "Up", "Down", "Reason"], m.connections.map((c) => [clock(Math.max(0, c.at - m.began)), textSpan(`${c.host ?? ""}${c.port ? ":" + c.port : ""}`), h("span", { class: c.verdict === "allowed" ? "tone-ok" : c.verdict === "denied" ? "tone-denied" : "tone-failed" }, c.verdict), size(c.bytesUp || 0), size(c.bytesDown || 0), textSpan(c.reason ?? "")]), (i) => this.on.select(m.connections[i].position)) : h("p", { class: "dim" }, "No tool tried to reach the network.")),
-      m.gatewayNotes.length ? section("Refused, limits, waits", "", table(["At", "What", "Detail"], m.gatewayNotes.map((c) => [clock(Math.max(0, c.at - m.began)), c.kind.replace("_", "-"), textSpan(c.reason ?? `${c.upstream ?? ""} ${c.status ?? ""}`)]), (i) => this.on.select(m.gatewayNotes[i].position))) : null);
+      section("Model calls", latest(m.modelCalls, "call"), table(["At", "Agent", "In", "Out", "First byte", "Took", "Cost", "Status"], calls.map((c) => [clock(Math.max(0, c.start - m.began)), textSpan(agentName(m, c.agent)), count((c.tokens?.input || 0) + (c.tokens?.cacheRead || 0) + (c.tokens?.cacheWrite5m || 0) + (c.tokens?.cacheWrite1h || 0)), count(c.tokens?.output || 0), duration(c.firstByteMs), duration(c.durationMs), c.unpriced ? "no price" : money(c.costUsd), statusOf(c)]), (i) => this.on.select(calls[i].position))),
+      section("Network", latest(m.connections, "connection"), connections.length ? table(["At", "Host", "Verdict", "Up", "Down", "Reason"], connections.map((c) => [clock(Math.max(0, c.at - m.began)), textSpan(`${c.host ?? ""}${c.port ? ":" + c.port : ""}`), h("span", { class: c.verdict === "allowed" ? "tone-ok" : c.verdict === "denied" ? "tone-denied" : "tone-failed" }, c.verdict), size(c.bytesUp || 0), size(c.bytesDown || 0), textSpan(c.reason ?? "")]), (i) => this.on.select(connections[i].position)) : h("p", { class: "dim" }, "No tool tried to reach the network.")),
+      notes.length ? section("Refused, limits, waits", latest(m.gatewayNotes, "event"), table(["At", "What", "Detail"], notes.map((c) => [clock(Math.max(0, c.at - m.began)), c.kind.replace("_", "-"), textSpan(c.reason ?? `${c.upstream ?? ""} ${c.status ?? ""}`)]), (i) => this.on.select(notes[i].position))) : null);
   }
 
   /** All events, as rows of one height: only those in view are elements. */
@@ -406,6 +398,7 @@ export class Panel {
     const m = this.model;
     if (!page.list) {
       page.list = h("div", { class: "event-rows", role: "list" });
+      page.rows = new Map();
       page.note = h("p", { class: "dim event-note" });
       fill(page, page.note, page.list);
       page.addEventListener("scroll", () => this.tab === "Events" && this.#paintEvents(page));
@@ -414,31 +407,53 @@ export class Panel {
         if (row) this.on.select(Number(row.dataset.position));
       });
     }
-    page.shown = [];
-    for (let n = 1; n <= m.position; n++) {
-      const node = this.filter ? m.nodeOf(n) : null;
-      if (!this.filter || (node && this.filter(node))) page.shown.push(n);
+    if (this.listed?.filter !== this.filter) {
+      this.listed = { filter: this.filter, positions: [], until: 0, at: performance.now() };
+      this.#clearEvents(page);
+    } else if (this.filter && this.listed.until < m.position) { // what an earlier event is about may match by now, or no longer
+      if (performance.now() - this.listed.at > 1000) {
+        this.listed = null;
+        this.#events(page);
+        return;
+      }
+      this.later ||= setTimeout(() => {
+        this.later = 0;
+        this.listed = null;
+        this.signs.Events = "";
+        this.render();
+      }, 1000);
     }
-    setText(page.note, this.filter ? `${page.shown.length} of ${plural(m.position, "event")} match the filter.` : `${plural(m.position, "event")}, by position in the log.`);
-    page.list.style.height = `${page.shown.length * 22}px`;
-    page.rows ??= new Map();
+    const { listed } = this;
+    for (; listed.until < m.position; listed.until++) {
+      const node = this.filter ? m.nodeOf(listed.until + 1) : null;
+      if (!this.filter || (node && this.filter(node))) listed.positions.push(listed.until + 1);
+    }
+    setText(page.note, this.filter ? `${listed.positions.length} of ${plural(m.position, "event")} match the filter.` : `${plural(m.position, "event")}, by position in the log.`);
+    page.list.style.height = `${listed.positions.length * 22}px`;
+    this.#paintEvents(page);
+  }
+
+  #clearEvents(page) {
     for (const el of page.rows.values()) el.remove();
     page.rows.clear();
-    this.#paintEvents(page);
   }
 
   #paintEvents(page) {
     const m = this.model;
+    const { positions } = this.listed;
     const from = Math.max(0, Math.floor((page.scrollTop - 40) / 22) - 10);
-    const to = Math.min(page.shown.length, from + Math.ceil((page.clientHeight || 600) / 22) + 24);
+    const to = Math.min(positions.length, from + Math.ceil((page.clientHeight || 600) / 22) + 24);
     for (const [i, el] of page.rows) {
       if (i >= from && i < to) continue;
       el.remove();
       page.rows.delete(i);
     }
     for (let i = from; i < to; i++) {
-      if (page.rows.has(i)) continue;
-      const n = page.shown[i];
+      const n = positions[i];
+      if (page.rows.has(i)) {
+        page.rows.get(i).firstChild.classList.toggle("selected", n === this.position);
+        continue;
+      }
       const e = m.entries[n - 1];
       const el = h("div", { role: "listitem", class: "event-item" }, h("button", { type: "button", class: `event-row${n === this.position ? " selected" : ""}${isProblem(e) ? " problem" : ""}`, "data-position": n }, h("span", { class: "mono dim position" }, String(n)), h("span", { class: "mono dim at" }, clock(Math.max(0, e.timestamp - m.began))), lineSpan(e.type, "mono type"), lineSpan(summaryOf(e), "says", 160)));
       el.style.top = `${i * 22}px`;
@@ -446,6 +461,13 @@ export class Panel {
       page.rows.set(i, el);
     }
   }
+}
+
+/** Lists show so many of the latest. */
+const most = 200;
+
+function latest(list, one) {
+  return list.length > most ? `the latest ${most} of ${plural(list.length, one)}` : plural(list.length, one);
 }
 
 function heading(shape, title, tags, name = "") {

@@ -231,15 +231,14 @@ export class RunPage {
       return;
     }
     this.entered = false;
-    // A burst is painted less often the longer that takes, so that reading it comes first.
+    // A burst is painted less often the longer that takes, so that reading it comes first. What is shown is never old.
     const wait = this.painted ? this.painted.at + 2 * this.painted.took - performance.now() : 0;
-    this.frame ||= wait > 4 ? setTimeout(() => this.#paint(), Math.min(wait, 400)) : requestAnimationFrame(() => this.#paint());
+    this.frame ||= wait > 4 ? setTimeout(() => this.#paint(), Math.min(wait, 80)) : requestAnimationFrame(() => this.#paint());
   }
 
   #paint() {
     this.frame = 0;
     const began = performance.now();
-    this.timeline.structure = true;
     this.timeline.render();
     const t = this.model.totals;
     for (const { name, el, n } of this.kindButtons) {
@@ -318,17 +317,24 @@ export class RunPage {
     }
     if (run.again && this.app.server?.start) more.push(["Start again with changes", () => startRun(this.app, run.again), off]);
     more.push(["Compare with another run", () => chooseRun(this.app, run), ""], ["Save as a bundle", () => this.saveFile("bundle", `drover-${run.id.slice(0, 8)}.zip`), ""], ["Save the transcript", () => this.saveFile("transcript", `drover-${run.id.slice(0, 8)}.jsonl`), ""]);
+    const sign = `${this.state.state} ${this.state.controllable} ${off} ${run.resumable} ${Boolean(run.again)} ${this.app.server?.start}`;
+    if (this.actionSign === sign) return;
+    this.actionSign = sign;
+    const shown = this.menu?.matches(":popover-open");
+    const focused = shown && this.menu.contains(document.activeElement) ? document.activeElement.textContent : "";
     const menu = h("div", { class: "menu", popover: "auto", role: "group", "aria-label": "More actions" }, more.map(([word, act, why]) => button(word, { disabled: why !== "", title: why || undefined, onclick: () => { menu.hidePopover?.(); act(); } })));
-    const open = button(icon("more", "ink"), { class: "quiet more", "aria-label": "More actions", "aria-haspopup": "true", onclick: () => {
+    const toggle = () => {
       const box = open.getBoundingClientRect();
       menu.style.top = `${box.bottom + 4}px`;
       menu.style.right = `${Math.max(8, innerWidth - box.right)}px`;
       menu.togglePopover?.();
-    } });
-    const sign = `${this.state.state} ${this.state.controllable} ${off} ${run.resumable} ${Boolean(run.again)} ${this.app.server?.start}`;
-    if (this.actionSign === sign) return;
-    this.actionSign = sign;
+    };
+    const open = button(icon("more", "ink"), { class: "quiet more", "aria-label": "More actions", "aria-haspopup": "true", onclick: toggle });
     fill(this.actions, list, open, menu);
+    this.menu = menu;
+    if (!shown) return;
+    toggle(); // it was open, and stays so
+    [...menu.children].find((b) => b.textContent === focused)?.focus();
   }
 
   #gauges() {
@@ -367,7 +373,7 @@ export class RunPage {
     for (const agent of this.model.agents.values()) {
       if (agent.ended && agent.id) continue;
       const turn = agent.turns.at(-1);
-      const calls = turn ? turn.children.filter((c) => c.kind === "call" && c.end === undefined) : [];
+      const calls = turn ? openCalls(turn) : [];
       const asks = calls.find((c) => c.status === "waiting");
       let shape = "model";
       let text = "";
@@ -513,6 +519,16 @@ export class RunPage {
     document.removeEventListener("keydown", this.onKey);
     removeEventListener("hashchange", this.onHash);
   }
+}
+
+/** The calls of a turn that are under way. */
+function openCalls(turn) {
+  const calls = [];
+  for (let i = turn.children.length - 1; i >= 0 && calls.length < turn.openCalls; i--) {
+    const c = turn.children[i];
+    if (c.kind === "call" && c.end === undefined) calls.unshift(c);
+  }
+  return calls;
 }
 
 function gauge(label, figure, beside = "", bar = null) {

@@ -7,13 +7,20 @@ import { announce, h, fill, icon, setText } from "./dom.js";
 import { duration, money, plural, tick, tickStep, clock } from "./format.js";
 import { plain } from "./plain.js";
 import { appendText, lineSpan } from "./text.js";
-import { allNodes, endOf, endOfPath, flatten, isOpen, labelOf, targetOf, tookOf } from "./model.js";
+import { allNodes, endOf, endOfPath, isOpen, labelOf, targetOf, tookOf } from "./model.js";
+import { Rows } from "./rows.js";
 
 /** Rows beyond the view that are elements too, so that a fast scroll shows no gap. */
 const spare = 12;
 
 /** A bar is at least so wide; folded turns draw no more bars than could be told apart. */
 const leastBar = 3;
+
+/** The end of a live timeline is so far ahead, as a part of its span: two or three pixels. */
+const ahead = 1 / 200;
+
+/** The overview of the whole run is drawn again when so many times the time has gone that drawing took. */
+const overviewShare = 50;
 
 const words = { denied: "denied", failed: "failed", waiting: "waits for you", cancelled: "did not end" };
 const noteWords = { check: "Check failed", error: "Error", retry: "Tried again", limit: "Limit", refused: "Refused", connection: "Connection", breach: "Cell limit", compacting: "Compacting", compacted: "Compacted", prompt: "Prompt", end: "", "back-off": "Upstream busy", "rate limit": "Rate limit" };
@@ -30,14 +37,13 @@ export class Timeline {
   constructor(model, on) {
     this.model = model;
     this.on = on;
-    this.rows = [];
-    this.index = new Map();
+    this.rows = new Rows(model);
     this.painted = new Map();
     this.selected = null;
     this.following = true;
     this.zoom = null;
-    this.filter = null;
-    this.structure = true;
+    this.structure = true; // all rows are to be made again
+    this.top = 0; // where the rows that are painted begin
     this.frame = 0;
     this.drawn = "";
     this.narrow = matchMedia("(max-width: 760px)");
@@ -69,7 +75,7 @@ export class Timeline {
     this.body = h("div", { class: "rows", role: "rowgroup" }, h("div", { class: "lines-box", "aria-hidden": "true" }, this.lines));
     this.empty = h("p", { class: "empty", hidden: true });
     this.head = h("div", { role: "row", class: "head", "aria-rowindex": 1 }, h("span", { role: "columnheader", class: "name" }, "Turn and call"), h("span", { role: "columnheader", class: "took" }, "Took"), this.axis);
-    this.grid = h("div", { class: "treegrid", role: "treegrid", "aria-label": "Turns and calls", tabIndex: 0, onkeydown: (e) => this.#key(e), onscroll: () => this.schedule(), onwheel: (e) => e.deltaY < 0 && this.setFollow(false), ontouchmove: () => this.setFollow(false), onclick: (e) => this.#click(e), ondblclick: (e) => this.#doubleClick(e) },
+    this.grid = h("div", { class: "treegrid", role: "treegrid", "aria-label": "Turns and calls", tabIndex: 0, onkeydown: (e) => this.#key(e), onscroll: () => Math.abs(this.grid.scrollTop - this.top) >= 1 && this.schedule(), onwheel: (e) => e.deltaY < 0 && this.setFollow(false), ontouchmove: () => this.setFollow(false), onclick: (e) => this.#click(e), ondblclick: (e) => this.#doubleClick(e) },
       h("div", { role: "rowgroup", class: "head-group" }, this.head), this.body, this.empty);
     this.el = h("div", { class: "timeline" }, this.overviewBox, this.grid);
   }
@@ -96,7 +102,7 @@ export class Timeline {
   }
 
   setFilter(filter) {
-    this.filter = filter;
+    this.rows.filter = filter;
     this.changed();
   }
 
@@ -116,9 +122,10 @@ export class Timeline {
   select(node, reveal = true) {
     this.selected = node;
     for (let n = node?.parent; n; n = n.parent) {
-      if (!isOpen(this.model, n) || n.open === undefined) n.open = true;
+      if (n.open) continue;
+      n.open = true;
+      this.structure = true;
     }
-    this.structure = true;
     this.revealed = reveal ? node : null;
     this.schedule();
   }
@@ -144,12 +151,15 @@ export class Timeline {
     this.schedule();
   }
 
-  /** The time of the whole run. Of a live one the end moves only when a bar would move by a part of a pixel. */
+  /**
+   * The time of the whole run. The end of a live one is a little ahead, and moves on when it is reached: until then bars stay where
+   * they are, and an event costs what its own row does.
+   */
   whole() {
     const from = this.model.began || this.on.now();
-    const to = this.on.live() ? this.on.now() : this.model.last;
-    const step = (to - from) / 1000;
-    if (!this.on.live() || !(to - this.end < step) || to < this.end || this.model.last > this.end) this.end = to;
+    const to = Math.max(this.model.last, this.on.live() ? this.on.now() : from + 100);
+    if (!this.on.live()) this.end = to;
+    else if (!(to <= this.end)) this.end = to + (to - from) * ahead;
     return [from, Math.max(this.end, from + 100)];
   }
 
@@ -157,89 +167,96 @@ export class Timeline {
     if (!this.zoom) return this.whole();
     if (!this.following) return this.zoom;
     const span = this.zoom[1] - this.zoom[0];
-    const end = this.on.now();
+    const step = span * ahead;
+    const end = Math.ceil(this.on.now() / step) * step;
     return [end - span, end];
   }
 
   render() {
-    const top = this.grid.scrollTop;
     const height = this.rowHeight;
-    if (this.structure) this.#flatten(top, height);
     const { view, width } = this.sizes; // sizes are measured once, not while rows are written
-    if (this.following && this.on.live()) this.#showNewest(view, height);
+    const was = this.grid.scrollTop;
+    let top = this.#update(was, height);
+    if (this.following && this.on.live()) top = this.#newest(top, view, height);
     if (this.revealed) {
-      this.#scrollTo(this.index.get(this.revealed), view, height);
+      top = scrolled(this.rows.index.get(this.revealed), top, view, height);
       this.revealed = null;
     }
-    const from = Math.max(0, Math.floor(this.grid.scrollTop / height) - spare);
-    const to = Math.min(this.rows.length, Math.ceil((this.grid.scrollTop + view) / height) + spare);
+    const { list } = this.rows;
+    this.top = Math.max(0, Math.min(top, list.length * height - view));
+    if (this.top !== was) this.grid.scrollTop = this.top;
+    const from = Math.max(0, Math.floor(this.top / height) - spare);
+    const to = Math.min(list.length, Math.ceil((this.top + view) / height) + spare);
     const [a, b] = this.window();
     this.width = width;
     const keep = new Set();
     for (let i = from; i < to; i++) keep.add(this.#paint(i, a, b, height));
-    const active = this.selected && this.index.get(this.selected);
+    const active = this.selected && this.rows.index.get(this.selected);
     if (active !== undefined && active !== null) keep.add(this.#paint(active, a, b, height));
     for (const [node, row] of this.painted) {
       if (keep.has(node)) continue;
       row.el.remove();
       this.painted.delete(node);
     }
-    if (active === undefined || active === null) this.grid.removeAttribute("aria-activedescendant");
-    else this.grid.setAttribute("aria-activedescendant", "row-" + this.selected.id);
+    const name = active === undefined || active === null ? "" : "row-" + this.selected.id;
+    if (this.activeName !== name) {
+      this.activeName = name;
+      if (name) this.grid.setAttribute("aria-activedescendant", name);
+      else this.grid.removeAttribute("aria-activedescendant");
+    }
     this.#paintAxis(a, b);
     this.#paintOverview();
   }
 
-  #flatten(top, height) {
+  /** Brings the rows up to date. @returns {number} where the view is, so that what is in it has not moved */
+  #update(top, height) {
+    const { rows } = this;
     const anchor = this.#anchor(top, height);
-    const before = anchor ? this.index.get(anchor) : undefined;
-    this.rows = flatten(this.model, this.filter);
-    this.index = new Map(this.rows.map((r, i) => [r.node, i]));
+    const before = rows.index.get(anchor);
+    if (this.structure) rows.rebuild();
+    else rows.update();
     this.structure = false;
-    this.body.style.height = `${this.rows.length * height}px`;
-    this.grid.setAttribute("aria-rowcount", String(this.rows.length + 1));
-    const after = anchor ? this.index.get(anchor) : undefined;
-    if (!this.following && before !== undefined && after !== undefined && after !== before) this.grid.scrollTop = top + (after - before) * height;
-    this.empty.hidden = this.rows.length > 0;
-    if (this.rows.length === 0) setText(this.empty, this.filter ? "No turn and no call matches the filter." : "The first turn appears here as soon as the agent has started.");
+    const count = rows.list.length;
+    if (this.tall !== count * height) {
+      this.tall = count * height;
+      this.body.style.height = `${count * height}px`;
+      this.grid.setAttribute("aria-rowcount", String(count + 1));
+      this.empty.hidden = count > 0;
+    }
+    if (count === 0) setText(this.empty, rows.filter ? "No turn and no call matches the filter." : "The first turn appears here as soon as the agent has started.");
+    const after = rows.index.get(anchor);
+    return this.following || before === undefined || after === undefined ? top : top + (after - before) * height;
   }
 
   /** The row that must not move: the selected one if it is in view, otherwise the first. */
   #anchor(top, height) {
-    const at = this.selected ? this.index.get(this.selected) : undefined;
+    const at = this.selected ? this.rows.index.get(this.selected) : undefined;
     if (at !== undefined && at * height >= top - height && at * height <= top + this.sizes.view) return this.selected;
-    return this.rows[Math.ceil(top / height)]?.node;
+    return this.rows.list[Math.ceil(top / height)]?.node;
   }
 
-  #showNewest(view, height) {
+  /** Where the view is when the newest row is in it. */
+  #newest(top, view, height) {
+    const { index, list } = this.rows;
     let node = this.model.nodeOf(this.model.position);
-    while (node && !this.index.has(node)) node = node.parent;
-    const last = this.rows.length - 1;
-    const at = node ? this.index.get(node) : last;
-    if ((last - at) * height < view) this.grid.scrollTop = this.rows.length * height;
-    else this.#scrollTo(at, view, height);
-  }
-
-  #scrollTo(at, view, height) {
-    if (at === undefined) return;
-    const top = at * height;
-    if (top < this.grid.scrollTop) this.grid.scrollTop = top;
-    else if (top + height > this.grid.scrollTop + view) this.grid.scrollTop = top + height - view;
+    while (node && !index.has(node)) node = node.parent;
+    const last = list.length - 1;
+    const at = node ? index.get(node) : last;
+    return (last - at) * height < view ? list.length * height : scrolled(at, top, view, height);
   }
 
   #paint(i, a, b, height) {
-    const { node, level } = this.rows[i];
+    const { node, level, open } = this.rows.list[i];
     const now = this.on.now();
     let row = this.painted.get(node);
     if (!row) {
-      row = { el: h("div", { role: "row", id: "row-" + node.id }), sign: "", bars: "", name: h("span", { role: "gridcell", class: "name" }), took: h("span", { role: "gridcell", class: "took" }), lane: h("span", { class: "lane", "aria-hidden": "true" }) };
+      row = { el: h("div", { role: "row", id: "row-" + node.id }), sign: "", bars: "", text: "", name: h("span", { role: "gridcell", class: "name" }), took: h("span", { role: "gridcell", class: "took" }), lane: h("span", { class: "lane", "aria-hidden": "true" }) };
       row.el.append(row.name, row.took, row.lane);
       row.el.node = node;
       this.body.append(row.el);
       this.painted.set(node, row);
     }
     const folds = node.children.length > 0;
-    const open = folds && (this.filter ? node.open !== false : isOpen(this.model, node));
     const selected = node === this.selected;
     if (row.at !== i || row.height !== height) {
       row.at = i;
@@ -249,7 +266,7 @@ export class Timeline {
     }
     const sign = `${node.version} ${open} ${level} ${selected} ${folds} ${node.agent.name}`;
     const took = this.#took(node, now);
-    setText(row.took, took);
+    if (row.text !== took) row.took.textContent = row.text = took;
     if (row.sign !== sign) {
       row.sign = sign;
       row.el.className = `row ${node.kind} is-${node.status || "ok"}${selected ? " selected" : ""}`;
@@ -306,24 +323,21 @@ export class Timeline {
 
   /** What went wrong inside a turn: [tone, text]. */
   #problems(node) {
-    if (!node.bad) return [];
-    const found = { denied: 0, failed: 0, waiting: 0 };
-    for (const n of allNodes(node.children)) if (n.status in found && n.kind !== "turn") found[n.status]++;
-    return Object.entries(found).filter(([, n]) => n > 0).map(([tone, n]) => [tone, tone === "waiting" ? (n === 1 ? "waits for you" : `${n} wait for you`) : n === 1 ? tone : `${n} ${tone}`]);
+    return Object.entries(node.found).filter(([, n]) => n > 0).map(([tone, n]) => [tone, tone === "waiting" ? (n === 1 ? "waits for you" : `${n} wait for you`) : n === 1 ? tone : `${n} ${tone}`]);
   }
 
   #paintBars(lane, node, open, a, b, now) {
     const span = b - a;
     const width = this.width;
     const list = [];
-    let last = { right: -9, tone: "" };
+    const rightmost = {}; // of the bars of each tone
     const add = (start, end, tone, low) => {
       if (end < a || start > b) return list.push(h("span", { class: `edge ${end < a ? "before" : "after"} tone-${tone}` }));
       const left = ((Math.max(start, a) - a) / span) * width;
       const right = ((Math.min(end, b) - a) / span) * width;
       const size = Math.max(leastBar, right - left);
-      if (low && tone === last.tone && left + size <= last.right + 0.5) return 0; // it would be drawn on another one
-      last = { right: left + size, tone };
+      if (low && left + size <= rightmost[tone] + 0.5) return 0; // it would be drawn on another one
+      rightmost[tone] = left + size;
       const el = h("span", { class: `bar tone-${tone}${low ? " low" : ""}${size < 8 ? " small" : ""}` });
       el.style.left = `${Math.min(left, width - size)}px`;
       el.style.width = `${size}px`;
@@ -339,8 +353,7 @@ export class Timeline {
       } else add(n.start, end, toneOf(n), low);
     };
     const turn = (n, low) => {
-      if (n.modelCalls.length === 0) add(n.start, n.provisional ? now : Math.min(n.children[0]?.start ?? endOf(n, now), endOf(n, now)), "model", low);
-      for (const m of n.modelCalls) add(m.start, m.end, m.status === 200 || !m.status ? "model" : "failed", low);
+      for (const m of modelSpans(n, now)) add(m.start, m.end, m.status === 200 || !m.status ? "model" : "failed", low);
     };
     if (node.kind === "turn") {
       turn(node, !open && node.children.length > 0);
@@ -403,12 +416,13 @@ export class Timeline {
       this.brush.style.width = `${((b - a) / span) * 100}%`;
     }
     const sign = `${this.model.position} ${to} ${width}`;
-    if (this.drawn === sign || (this.drawnAt && performance.now() - this.drawnAt < (this.model.position > 3000 ? 1000 : 150) && this.drawn !== "")) {
-      if (this.drawn !== sign) this.later ||= setTimeout(() => { this.later = 0; this.schedule(); }, 200);
+    if (this.drawn === sign) return;
+    const began = performance.now();
+    if (this.drawn !== "" && began < this.drawAt) {
+      this.later ||= setTimeout(() => { this.later = 0; this.schedule(); }, this.drawAt - began);
       return;
     }
     this.drawn = sign;
-    this.drawnAt = performance.now();
     const scale = devicePixelRatio || 1;
     const canvas = this.overview;
     canvas.width = width * scale;
@@ -423,27 +437,36 @@ export class Timeline {
       c.beginPath();
       c.moveTo(0, height);
       let y = height;
+      let drawn = -1;
       for (const [t, usd] of cost) {
         y = height - (usd / most) * (height - 6);
-        c.lineTo(x(t), y);
+        if (x(t) < drawn + 0.5) continue;
+        drawn = x(t);
+        c.lineTo(drawn, y);
       }
       c.lineTo(width, y);
       c.lineTo(width, height);
       c.fill();
     }
     const tones = {};
+    const drawnTo = {}; // by what looks the same, so that no more is drawn than can be told apart
     const draw = (start, end, tone, depth, thin) => {
+      const problem = tone === "denied" || tone === "failed";
+      const left = x(start);
+      const size = Math.max(problem ? 2 : 1, x(end) - left);
+      const like = `${tone} ${depth} ${thin}`;
+      if (left + size <= drawnTo[like]) return;
+      drawnTo[like] = left + size;
       c.fillStyle = tones[tone] ??= this.#resolve(`--bar-${tone}`);
       const y = Math.min(height - 5, 18 + depth * 8);
-      if (tone === "denied" || tone === "failed") c.fillRect(x(start), y - 1, Math.max(2, x(end) - x(start)), 7);
-      else c.fillRect(x(start), thin ? y + 5 : y, Math.max(1, x(end) - x(start)), thin ? 2 : 4);
+      if (problem) c.fillRect(left, y - 1, size, 7);
+      else c.fillRect(left, thin ? y + 5 : y, size, thin ? 2 : 4);
     };
     const now = this.on.now();
     for (const agent of this.model.agents.values()) {
       const depth = agent.id === "" ? 0 : 1;
       for (const t of agent.turns) {
-        const calls = t.modelCalls.length ? t.modelCalls : [{ start: t.start, end: t.provisional ? now : t.start }];
-        for (const m of calls) draw(m.start, m.end, "model", depth, false);
+        for (const m of modelSpans(t, now)) draw(m.start, m.end, "model", depth, false);
         for (const n of t.children) {
           if (n.kind !== "call" || n.name === "Agent" || n.name === "Task") continue;
           const tone = toneOf(n);
@@ -453,6 +476,7 @@ export class Timeline {
         }
       }
     }
+    this.drawAt = performance.now() + Math.max(150, overviewShare * (performance.now() - began));
   }
 
   /** The value of a colour in the scheme that is shown: a canvas does not know light-dark(). */
@@ -508,9 +532,10 @@ export class Timeline {
   /** Moves the selection by so many rows. */
   move(by) {
     if (this.structure) this.render();
-    const at = this.selected ? this.index.get(this.selected) : undefined;
-    const to = Math.min(this.rows.length - 1, Math.max(0, (at ?? (by > 0 ? -1 : this.rows.length)) + by));
-    if (this.rows[to]) this.#choose(this.rows[to].node);
+    const { index, list } = this.rows;
+    const at = this.selected ? index.get(this.selected) : undefined;
+    const to = Math.min(list.length - 1, Math.max(0, (at ?? (by > 0 ? -1 : list.length)) + by));
+    if (list[to]) this.#choose(list[to].node);
   }
 
   /** Selects the next or previous row with a problem, folded or not. */
@@ -547,6 +572,19 @@ export class Timeline {
     e.stopPropagation();
     act();
   }
+}
+
+/** Where the view is when a row is in it. */
+function scrolled(at, top, view, height) {
+  if (at === undefined) return top;
+  return Math.max(Math.min(top, at * height), (at + 1) * height - view);
+}
+
+/** When the model was at work in a turn: its calls, or without a gateway the time until the first tool call. */
+function modelSpans(turn, now) {
+  if (turn.modelCalls.length > 0) return turn.modelCalls;
+  const end = turn.provisional ? now : Math.min(turn.children[0]?.start ?? endOf(turn, now), endOf(turn, now));
+  return [{ start: turn.start, end }];
 }
 
 function tag(tone, text) {

@@ -5,7 +5,8 @@
 import { test } from "node:test";
 import assert from "node:assert/strict";
 import { readFileSync, readdirSync } from "node:fs";
-import { RunModel, allNodes, endOfPath, flatten, isOpen, labelOf, parseFilter, targetOf, tookOf } from "../page/model.js";
+import { RunModel, allNodes, endOfPath, isOpen, labelOf, parseFilter, targetOf, tookOf } from "../page/model.js";
+import { Rows } from "../page/rows.js";
 import { readEvents } from "../page/api.js";
 import { plain } from "../page/plain.js";
 import { exact, parseDiff } from "../page/text.js";
@@ -23,6 +24,14 @@ function fold(events) {
   const model = new RunModel();
   for (const e of events) model.add(e);
   return model;
+}
+
+/** The rows of a model as it is now. */
+function flatten(model, filter = null) {
+  const rows = new Rows(model);
+  rows.filter = filter;
+  rows.rebuild();
+  return rows.list;
 }
 
 /** A row as a text: "5.1 turn", "Bash failed". */
@@ -74,7 +83,7 @@ test("what fails inside a turn keeps it open, quiet turns fold", () => {
   const turn = (n) => model.main.turns[n - 1];
   assert.equal(isOpen(model, turn(1)), false);
   assert.equal(isOpen(model, turn(3)), true);
-  assert.equal(turn(5).bad, 1);
+  assert.deepEqual(turn(5).found, { denied: 0, failed: 1, waiting: 0 });
 });
 
 test("a completion check and a limit are notes", () => {
@@ -122,6 +131,65 @@ test("rows do not depend on how far ahead a reader was", () => {
   assert.deepEqual(rows(live), rows(whole));
 });
 
+test("rows that are kept up to date are those that are made at once", () => {
+  for (const name of ["review", "demo", "budget"]) {
+    const all = log(name);
+    for (const filter of ["", "is:denied", "is:running", "is:waiting", "tool:bash", "is:subagent", "go", "turn:3-5", "is:model"]) for (const step of [1, 3, 10]) {
+      const model = new RunModel();
+      const live = new Rows(model);
+      live.filter = parseFilter(filter)?.node(model) ?? null;
+      live.rebuild();
+      all.forEach((e, i) => {
+        model.add(e);
+        if (e.type === "tool_result") model.addPart({ ...e, type: "text_delta", payload: { delta: "x" } });
+        if (i === all.length - 2) model.finish();
+        if (i % step) return;
+        live.update();
+        const shown = (list) => list.map((r) => `${r.level} ${r.open} ${r.node.id}`);
+        const where = `${name} "${filter}" in steps of ${step}, event ${i + 1} ${e.type}`;
+        assert.deepEqual(shown(live.list), shown(flatten(model, live.filter)), where);
+        assert.deepEqual([...live.index].sort((a, b) => a[1] - b[1]).map(([n, at]) => `${at} ${n.id}`), live.list.map((r, at) => `${at} ${r.node.id}`), where);
+        for (const n of allNodes(model.roots)) for (const kind of ["denied", "failed", "waiting"]) assert.equal(n.found[kind], [...allNodes([n])].filter((x) => x.kind !== "turn" && x.status === kind).length, `${where}: ${kind} in ${n.id}`);
+      });
+    }
+  }
+});
+
+test("what an event costs does not grow with the run", () => {
+  for (const filter of ["", "tool:read", "is:denied"]) {
+    const { list, add } = events();
+    add("text", { content: "one turn with all calls" }, { turn: 1 });
+    const call = (id) => {
+      add("tool_use", { toolUseId: id, toolName: "Read", input: { file_path: `/w/${id}.go` } }, { turn: 1 });
+      add("tool_result", { toolUseId: id, status: "success" }, { turn: 1 });
+    };
+    for (let k = 0; list.length < 10_000; k++) call(`c${k}`);
+    const model = fold(list);
+    let asked = 0;
+    const rows = new Rows(model);
+    const holds = parseFilter(filter)?.node(model);
+    rows.filter = holds ? (n) => ++asked && holds(n) : null;
+    rows.rebuild();
+    const before = new Set(rows.list);
+    asked = 0;
+    for (const id of ["next", "last"]) {
+      call(id);
+      for (const e of list.slice(-2)) {
+        model.add(e);
+        rows.update();
+      }
+    }
+    assert.equal(rows.list.filter((r) => !before.has(r)).length, filter === "is:denied" ? 0 : 2, `rows made of two calls with the filter "${filter}"`);
+    assert.ok(asked <= 40, `the filter "${filter}" was asked ${asked} times about four events`);
+    const children = model.roots[0].children;
+    model.roots[0].children = new Proxy(children, { get: (of, name) => (/^\d+$/.test(String(name)) ? (asked++, of[name]) : Reflect.get(of, name)) });
+    asked = 0;
+    model.roots[0].text = "";
+    labelOf(model, model.roots[0]);
+    assert.ok(asked <= 40, `a label has read ${asked} calls`);
+  }
+});
+
 test("a turn that is being written is a row, and ends as the same turn", () => {
   const { list, add } = events();
   add("init", { model: "m", cwd: "/w", tools: [] });
@@ -147,7 +215,7 @@ test("a question waits until it is decided", () => {
   add("tool_use", { toolUseId: "a", toolName: "Bash", input: { command: "ls" } }, { turn: 1 });
   const model = fold(list);
   assert.equal(model.totals.waiting, 1);
-  assert.equal(model.main.turns[0].bad, 1);
+  assert.equal(model.main.turns[0].found.waiting, 1);
   add("gate:decision", { toolUseId: "a", verdict: "deny", policy: "approver", reason: "no" });
   model.add(list.at(-1));
   assert.deepEqual([model.totals.waiting, model.totals.denied], [0, 1]);
@@ -298,6 +366,13 @@ test("the modules of the page do not import each other in a circle", () => {
     for (const next of imports.get(name) ?? []) walk(next, [...above, name]);
   };
   for (const name of modules) walk(name, []);
+});
+
+test("each module is loaded at once, and not when another asks for it", () => {
+  const folder = new URL("../page/", import.meta.url);
+  const modules = readdirSync(folder).filter((name) => name.endsWith(".js"));
+  const html = readFileSync(new URL("index.html", folder), "utf8");
+  assert.deepEqual(modules.filter((name) => !html.includes(`href="/static/${name}"`) && !html.includes(`src="/static/${name}"`)), []);
 });
 
 test("an answer that the completion check sends back is no denial", () => {
