@@ -83,6 +83,7 @@ const (
 	kindCheckpoint = "checkpoint"
 	kindFailed     = "failed"   // an attempt
 	kindReleased   = "released" // a worker hands the run back
+	kindJournal    = "journal"  // lines of the agent's conversations
 	kindAnswer     = "answer"   // of the agent, before the finish step
 	kindEnd        = "end"
 	kindRetry      = "retry" // after an end

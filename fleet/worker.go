@@ -106,10 +106,7 @@ func answerOf[Req, Resp any](ctx context.Context, h Handler[Req, Resp], t *task,
 	} else {
 		o.Heartbeat.OnBeat(t.beat.Beat)
 	}
-	if len(past.past) > 0 {
-		o.AppendSystemPrompt = strings.TrimSpace(o.AppendSystemPrompt + "\n\n" + interrupted)
-	}
-	resp, err := drover.Evaluate(ctx, h.Adapter, p, &o)
+	resp, err := evaluate(ctx, h.Adapter, p, &o, past, &journal{l: t.log})
 	if err != nil {
 		return answer, err
 	}

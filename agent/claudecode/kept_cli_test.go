@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package claudecode_test
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/drover-agents/drover/agent"
+	"github.com/drover-agents/drover/agent/claudecode"
+	"github.com/drover-agents/drover/claude/claudetest"
+	"github.com/drover-agents/drover/claude/script"
+	"github.com/drover-agents/drover/claude/transcript"
+	"github.com/drover-agents/drover/claude/transcript/storetest"
+	"github.com/drover-agents/drover/event"
+	"github.com/drover-agents/drover/tool"
+)
+
+// A memoryJournal keeps lines in memory, in one order.
+type memoryJournal struct {
+	mu    sync.Mutex
+	lines []keptLine
+}
+
+type keptLine struct {
+	name string
+	raw  json.RawMessage
+}
+
+func (j *memoryJournal) Append(ctx context.Context, name string, lines []json.RawMessage) error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	for _, raw := range lines {
+		j.lines = append(j.lines, keptLine{name, slices.Clone(raw)})
+	}
+	return nil
+}
+
+func (j *memoryJournal) Load(ctx context.Context, name string) (lines []json.RawMessage, err error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for _, l := range j.lines {
+		if l.name == name {
+			lines = append(lines, slices.Clone(l.raw))
+		}
+	}
+	return lines, ctx.Err()
+}
+
+func (j *memoryJournal) Names(ctx context.Context) (names []string, err error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for _, l := range j.lines {
+		names = append(slices.DeleteFunc(names, func(n string) bool { return n == l.name }), l.name)
+	}
+	return names, ctx.Err()
+}
+
+// cut is the journal as it was when it had so many lines.
+func (j *memoryJournal) cut(n int) *memoryJournal {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return &memoryJournal{lines: slices.Clone(j.lines[:n])}
+}
+
+func TestJournalStore_IsAStore(t *testing.T) {
+	storetest.RunStoreSuite(t, func(*testing.T) transcript.Store { return claudecode.JournalStore(&memoryJournal{}) })
+}
+
+// The journal of a conversation is cut where its process could have been killed. The conversation goes on from there: the model
+// reads what it has done, each call with its result, and then the prompt.
+func TestRecover_GoesOnFromTheLastStep(t *testing.T) {
+	cli := claudetest.CLI(t)
+	pay := func(id string) script.Block {
+		return script.ToolCall{ID: "toolu_" + id, Name: "mcp__drover__pay", Input: script.Input{"what": id}}
+	}
+	model := claudetest.NewScriptedModel(t, script.Script{Strict: true, Turns: []script.Turn{
+		script.Text("gone on").When(script.SawText("go on")).Always(),
+		script.Text("all done").When(script.SawText("paid c")).Always(),
+		script.Reply(script.ThinkingBlock{Thinking: "hm"}, script.TextBlock{Text: "three more"}, pay("a"),
+			script.ToolCall{ID: "toolu_b", Name: "Bash", Input: script.Input{"command": "echo paid b"}}, pay("c")).When(script.SawText("paid 1")).Always(),
+		script.Reply(script.ThinkingBlock{Thinking: "hm"}, pay("1")).Always(),
+	}})
+	type what struct {
+		What string `json:"what"`
+	}
+	registry := tool.MustRegistry(nil, tool.Must("pay", "Pays.", func(_ context.Context, in what) (string, error) { return "paid " + in.What, nil }))
+	adapter := newAdapter(t, cli.Options(model))
+	run := func(j *memoryJournal, prompt, token string) {
+		t.Helper()
+		for e, err := range adapter.KeptIn(j).Run(t.Context(), agent.Request{Prompt: prompt, Resume: token, Registry: registry}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if d, ok := e.Payload.(event.Done); ok && d.Status != event.DoneSuccess {
+				t.Fatalf("%s: %+v", prompt, d)
+			}
+		}
+	}
+	whole := &memoryJournal{}
+	run(whole, "begin", "")
+	const first = "begin, thinking, call 1, paid 1, "
+	for _, c := range []struct {
+		last, want string // the last line has this
+		calls      int
+	}{
+		{`"content":"begin"},"uuid"`, "begin, ", 0},
+		{`"id":"toolu_1"`, "begin, thinking, call 1, RECORDED 1, ", 1},
+		{`"text":"paid 1"}]}]}`, first, 1},
+		{`"text":"three more"`, first + "thinking, three more, ", 1},
+		{`"id":"toolu_a"`, first + "thinking, three more, call a, RECORDED a, ", 2},
+		{`"id":"toolu_c"`, first + "thinking, three more, call a, call b, call c, RECORDED a, RECORDED b, RECORDED c, ", 4},
+		{`"text":"paid a"}]}]}`, first + "thinking, three more, call a, call b, call c, paid a, RECORDED b, RECORDED c, ", 4},
+		{`"content":"paid b"`, first + "thinking, three more, call a, call b, call c, paid a, paid b, RECORDED c, ", 4},
+	} {
+		at := slices.IndexFunc(whole.lines, func(l keptLine) bool { return strings.Contains(string(l.raw), c.last) })
+		if at < 0 {
+			t.Fatalf("no line has %s", c.last)
+		}
+		j := whole.cut(at + 1)
+		r, err := adapter.Recover(t.Context(), j, func(id event.CallID) event.ToolResult {
+			return event.ToolResult{Status: event.ToolSuccess, Output: json.RawMessage(`"RECORDED ` + strings.TrimPrefix(string(id), "toolu_") + `"`)}
+		})
+		if err != nil || len(r.Calls) != c.calls {
+			t.Fatalf("Recover after %s = %+v, %v, want %d calls", c.last, r, err, c.calls)
+		}
+		before := len(model.Requests())
+		run(j, "go on", r.Token)
+		requests := model.Requests()[before:]
+		if len(requests) != 1 {
+			t.Errorf("after %s the model was asked %d times, want once", c.last, len(requests))
+		}
+		if got := conversationIn(requests[0]); got != c.want+"go on, " {
+			t.Errorf("after %s the model reads\n%s, want\n%s", c.last, got, c.want+"go on, ")
+		}
+	}
+}
+
+// conversationIn is what a request has of the conversation, but for what the CLI adds to it. The results of one message are sorted.
+func conversationIn(r *script.Request) string {
+	var all []string
+	for _, m := range r.Messages {
+		var results []string
+		for _, p := range m.Content {
+			switch {
+			case p.Type == "thinking":
+				all = append(all, "thinking")
+			case p.Type == "tool_use":
+				all = append(all, "call "+strings.TrimPrefix(p.ID, "toolu_"))
+			case p.Type == "tool_result":
+				results = append(results, p.ToolUseID+p.Content.Text())
+			case m.Role != "system" && !strings.HasPrefix(p.Text, "<system-reminder>"):
+				slices.Sort(results)
+				for _, result := range results {
+					all = append(all, strings.TrimSpace(result[len("toolu_1"):]))
+				}
+				results = nil
+				all = append(all, strings.TrimSpace(p.Text))
+			}
+		}
+		slices.Sort(results)
+		for _, result := range results {
+			all = append(all, strings.TrimSpace(result[len("toolu_1"):]))
+		}
+	}
+	return strings.Join(all, ", ") + ", "
+}
