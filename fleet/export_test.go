@@ -7,7 +7,12 @@ import (
 
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
+
+	"github.com/drover-agents/drover/agent"
 )
+
+// JournalOf is the journal in a log.
+func JournalOf(l *Log) agent.Journal { return &journal{l: l} }
 
 // StartServer starts the embedded server of a folder.
 func StartServer(dir string) (*server.Server, error) { return startServer(dir) }

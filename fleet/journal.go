@@ -3,6 +3,7 @@
 package fleet
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -96,7 +97,11 @@ func (j *journal) Load(ctx context.Context, name string) ([]json.RawMessage, err
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	err := j.readLocked(ctx)
-	return slices.Clone(j.lines[name]), err
+	var lines []json.RawMessage
+	for _, line := range j.lines[name] {
+		lines = append(lines, bytes.Clone(line)) // the caller may change it
+	}
+	return lines, err
 }
 
 // Names implements [agent.Journal].

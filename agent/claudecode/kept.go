@@ -95,7 +95,8 @@ func (s *keptStore) Append(ctx context.Context, key transcript.Key, entries []js
 // Load implements [transcript.Store].
 func (s *keptStore) Load(ctx context.Context, key transcript.Key) ([]json.RawMessage, error) {
 	key.ProjectKey = keptProject
-	return s.journalStore.Load(ctx, key)
+	entries, err := s.journalStore.Load(ctx, key)
+	return transcript.WithoutRejections(entries), err
 }
 
 // ListSubkeys implements [transcript.SubkeyLister].

@@ -103,6 +103,37 @@ func FindInterrupted(entries []json.RawMessage) *Interrupted {
 	return i
 }
 
+// WithoutRejections returns the entries without the rejections of calls that have another result. The CLI finds the results of
+// a message wherever they are, and would show the model the first.
+func WithoutRejections(entries []json.RawMessage) []json.RawMessage {
+	done := map[string]bool{}
+	rejected := func(raw json.RawMessage) (call string) {
+		e, err := ParseEntry(raw)
+		if err != nil || e.Type != "user" {
+			return ""
+		}
+		for _, b := range e.blocks() {
+			if b.Type == "tool_result" && b.rejected() {
+				call = b.ToolUseID
+			} else if b.Type == "tool_result" {
+				done[b.ToolUseID] = true
+			}
+		}
+		return call
+	}
+	calls := make([]string, len(entries))
+	for i, raw := range entries {
+		calls[i] = rejected(raw)
+	}
+	var kept []json.RawMessage
+	for i, raw := range entries {
+		if !done[calls[i]] {
+			kept = append(kept, raw)
+		}
+	}
+	return kept
+}
+
 // messageID is the model's id of the message that an entry is a part of. Only messages of the model have one.
 func (e Entry) messageID() string {
 	var message struct{ ID string }
