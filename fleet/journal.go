@@ -17,9 +17,10 @@ import (
 	"github.com/drover-agents/drover/prompt"
 )
 
-// evaluate evaluates the prompt of a run. If an earlier attempt has left a conversation of the agent, that goes on.
+// evaluate evaluates the prompt of a run. If an earlier attempt has left a conversation of the agent, that goes on. A run that
+// itself resumes a conversation begins again.
 func evaluate[T any](ctx context.Context, a agent.Adapter, p *prompt.Prompt[T], o *drover.Options, past *replay, j *journal) (*drover.Response[T], error) {
-	if keeper, ok := a.(agent.Keeper); ok {
+	if keeper, ok := a.(agent.Keeper); ok && o.Resume == "" {
 		found, err := keeper.Recover(ctx, j, past.result)
 		if err != nil {
 			return nil, err

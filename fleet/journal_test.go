@@ -206,43 +206,55 @@ func handled(name string, a agent.Adapter) fleet.Agent {
 	})
 }
 
-// The same call in a later step is a new call, and runs, also after a recovery. One whose outcome is unknown is not made by us.
+// The same call in a later step is a new call, and runs, also after a recovery. One whose outcome is unknown is not made by us. The
+// first attempt leaves no conversation, so that the second one begins again, and the third goes on.
 func TestWorker_RecoveredConversationMakesNewCalls(t *testing.T) {
 	onEach(t, func(t *testing.T, open func(*testing.T) *fleet.Fleet) {
-		dying, f, dead := open(t), open(t), make(chan struct{})
 		var mu sync.Mutex
 		var made []string
-		note := func(prompt string, n int) {
-			mu.Lock()
-			defer mu.Unlock()
-			made = append(made, fmt.Sprint(n))
-			if strings.Contains(prompt, "You were interrupted") != (n > 1) {
-				t.Errorf("step %d is made for the prompt %q", n, prompt)
+		attempt := func(a func(f *fleet.Fleet, die func()) fleet.Agent, dies bool) (f *fleet.Fleet) {
+			f = open(t)
+			dead := make(chan struct{})
+			work(t, fleet.Worker{Fleet: f, Lease: time.Second, Agents: []fleet.Agent{a(f, func() {
+				_ = f.Close()
+				close(dead)
+			})}})
+			if dies {
+				<-dead
+			}
+			return f
+		}
+		r := submit(t, open(t), "Why?", "")
+		attempt(func(f *fleet.Fleet, die func()) fleet.Agent {
+			c := event.ToolCall{ID: "a", Name: "Bash", Input: json.RawMessage(`{"command":"step"}`)}
+			return asks(nil, agenttest.UseTool(c, "recorded"), func(*agenttest.Run) { made = append(made, "first"); die() }, agenttest.Block())
+		}, true)
+		goesOn := func(dieIn int) func(*fleet.Fleet, func()) fleet.Agent {
+			return func(f *fleet.Fleet, die func()) fleet.Agent {
+				return keeps("asks", &keeper{calls: 4, alike: true, do: func(_, prompt string, n int) string {
+					mu.Lock()
+					defer mu.Unlock()
+					made = append(made, fmt.Sprint(n))
+					if strings.Contains(prompt, "You were interrupted") != (n > 1) {
+						t.Errorf("step %d is made for the prompt %q", n, prompt)
+					}
+					if n == dieIn {
+						die()
+					}
+					return "done"
+				}})
 			}
 		}
-		w := fleet.Worker{Fleet: dying, Lease: time.Second, Agents: []fleet.Agent{keeps("asks", &keeper{calls: 4, alike: true, do: func(_, prompt string, n int) string {
-			if note(prompt, n); n == 1 {
-				_ = dying.Close()
-				close(dead)
-			}
-			return "done"
-		}})}}
-		r := submit(t, dying, "Why?", "")
-		work(t, w)
-		<-dead
-		work(t, fleet.Worker{Fleet: f, Lease: time.Second, Agents: []fleet.Agent{keeps("asks", &keeper{calls: 4, alike: true, do: func(_, prompt string, n int) string {
-			note(prompt, n)
-			return "done"
-		}})}})
-		r, err := f.Run(t.Context(), r.ID())
+		attempt(goesOn(1), true)
+		r, err := attempt(goesOn(-1), false).Run(t.Context(), r.ID())
 		if err != nil {
 			t.Fatal(err)
 		}
-		if result := wait(t, r); result.State != fleet.Succeeded || result.Attempts != 2 {
-			t.Errorf("the run ended with %+v, want success in the second attempt", result)
+		if result := wait(t, r); result.State != fleet.Succeeded || result.Attempts != 3 {
+			t.Errorf("the run ended with %+v, want success in the third attempt", result)
 		}
-		if got := strings.Join(made, " "); got != "0 1 2 3" {
-			t.Errorf("the steps %s were made, want each once", got)
+		if got := strings.Join(made, " "); got != "first 1 2 3" {
+			t.Errorf("the calls %s were made, want those of the steps 1 to 3 after the first", got)
 		}
 	})
 }

@@ -133,10 +133,11 @@ func (s *keptStore) hold() claude.Hook {
 	})
 }
 
-// KeptIn implements [agent.Keeper]. Nothing is kept of a base without transcripts, with Checkpointing, or with a Spawner
-// of its own in place of an isolation. A Store of the base is not used.
+// KeptIn implements [agent.Keeper]. Nothing is kept of a base that says otherwise where conversations are, or which one goes
+// on: Store, NoPersistence, Checkpointing, Resume, Continue, or a Spawner without an isolation.
 func (a *Adapter) KeptIn(j agent.Journal) agent.Adapter {
-	if a.base.NoPersistence || a.base.Checkpointing || a.workspace(".") == "" {
+	o := &a.base
+	if o.Store != nil || o.NoPersistence || o.Checkpointing || o.Resume != "" || o.Continue || a.workspace(".") == "" {
 		return a
 	}
 	own := a.In(a.isolation)

@@ -5,13 +5,16 @@ package claudecode_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/drover-agents/drover/agent"
 	"github.com/drover-agents/drover/agent/claudecode"
+	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/claude/claudetest"
 	"github.com/drover-agents/drover/claude/script"
 	"github.com/drover-agents/drover/claude/transcript"
@@ -76,8 +79,9 @@ func TestJournalStore_IsAStore(t *testing.T) {
 
 // The journal of a conversation is cut where its process could have been killed. The conversation goes on from there: the model
 // reads what it has done, each call with its result, and then the prompt.
-func TestRecover_GoesOnFromTheLastStep(t *testing.T) {
-	cli := claudetest.CLI(t)
+func TestRecover_GoesOnFromTheLastStep(t *testing.T) { bothCLIs(t, goOnFromTheLastStep) }
+
+func goOnFromTheLastStep(t *testing.T, cli *claudetest.RealCLI) {
 	pay := func(id string) script.Block {
 		return script.ToolCall{ID: "toolu_" + id, Name: "mcp__drover__pay", Input: script.Input{"what": id}}
 	}
@@ -135,6 +139,84 @@ func TestRecover_GoesOnFromTheLastStep(t *testing.T) {
 		}
 		if got := conversationIn(requests[0]); got != c.want+"go on, " {
 			t.Errorf("after %s the model reads\n%s, want\n%s", c.last, got, c.want+"go on, ")
+		}
+	}
+}
+
+// A slowJournal needs time for the line with a call.
+type slowJournal struct {
+	*memoryJournal
+	ran chan struct{}
+}
+
+func (j *slowJournal) Append(ctx context.Context, name string, lines []json.RawMessage) error {
+	for _, l := range lines {
+		if !strings.Contains(string(l), `"id":"toolu_1"`) {
+			continue
+		}
+		select {
+		case <-j.ran:
+		case <-time.After(400 * time.Millisecond): // a tool runs some 10 milliseconds after its call
+		}
+	}
+	return j.memoryJournal.Append(ctx, name, lines)
+}
+
+func TestKeptIn_CallBeginsWhenItsLineIsKept(t *testing.T) {
+	cli := claudetest.CLI(t)
+	model := claudetest.NewModel(t, script.Text("done").When(script.HasToolResult("toolu_1")),
+		script.Reply(script.ToolCall{ID: "toolu_1", Name: "mcp__drover__pay", Input: script.Input{}}))
+	j := &slowJournal{&memoryJournal{}, make(chan struct{})}
+	kept := false
+	registry := tool.MustRegistry(nil, tool.Must("pay", "Pays.", func(context.Context, tool.None) (string, error) {
+		close(j.ran)
+		j.mu.Lock()
+		defer j.mu.Unlock()
+		kept = slices.ContainsFunc(j.lines, func(l keptLine) bool { return strings.Contains(string(l.raw), `"id":"toolu_1"`) })
+		return "paid", nil
+	}))
+	for _, err := range newAdapter(t, cli.Options(model)).KeptIn(j).Run(t.Context(), agent.Request{Prompt: "begin", Registry: registry}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !kept {
+		t.Error("the call has begun before its line was kept")
+	}
+}
+
+// While a subagent may go on in another one, which makes its calls again, they are not settled.
+func TestRecover_CallsOfASubagentAreSettledWithIt(t *testing.T) {
+	const session = "kept/5ca1ab1e-0000-4000-8000-000000000001"
+	line := func(text string) []json.RawMessage { return []json.RawMessage{json.RawMessage(text)} }
+	j := &memoryJournal{}
+	add := func(name, text string) {
+		if err := j.Append(t.Context(), name, line(text)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	add(session, `{"type":"user","uuid":"u1","parentUuid":null,"message":{"role":"user","content":"Do it."}}`)
+	add(session, `{"type":"assistant","uuid":"a1","parentUuid":"u1","message":{"id":"m1","role":"assistant","content":[{"type":"tool_use","id":"t1","name":"Agent","input":{}}]}}`)
+	add(session+"/subagents/agent-1", `{"type":"assistant","uuid":"s1","parentUuid":null,"isSidechain":true,"message":{"id":"m2","role":"assistant","content":[{"type":"tool_use","id":"t2","name":"Bash","input":{}}]}}`)
+	adapter := claudecode.New(nil)
+	for _, want := range []string{"[t1]", "[t1 t2]"} { // the first recovery gives t1 its result
+		r, err := adapter.Recover(t.Context(), j, func(event.CallID) event.ToolResult {
+			return event.ToolResult{Failure: &event.ToolFailure{Message: "UNKNOWN"}}
+		})
+		if got := fmt.Sprint(r.Calls); got != want || err != nil {
+			t.Errorf("the settled calls are %s, %v, want %s", got, err, want)
+		}
+	}
+}
+
+// Options that say where conversations are, or which one goes on, count.
+func TestKeptIn_BaseThatSaysOtherwise(t *testing.T) {
+	for name, base := range map[string]*claude.Options{
+		"Store": {Store: transcript.NewMemoryStore()}, "NoPersistence": {NoPersistence: true}, "Checkpointing": {Checkpointing: true},
+		"Resume": {Resume: "x"}, "Continue": {Continue: true}, "Spawner": {Spawner: &claude.HostSpawner{}},
+	} {
+		if a := claudecode.New(base); a.KeptIn(&memoryJournal{}) != agent.Adapter(a) {
+			t.Errorf("with %s of the base the conversations are kept in the journal", name)
 		}
 	}
 }

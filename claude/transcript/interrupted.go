@@ -17,7 +17,7 @@ import (
 // then a CLI that resumes the conversation at the line At goes on with the next prompt. Without that, the CLI would make up results
 // and an answer of the model.
 type Interrupted struct {
-	// At is the last line of the conversation that a prompt can follow. Empty if there is none.
+	// At is the last line of the conversation that a prompt can follow. Empty if no line is.
 	At string
 	// Open are the calls without a result, in order.
 	Open []OpenCall
