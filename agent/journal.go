@@ -24,7 +24,8 @@ type Journal interface {
 type Keeper interface {
 	Adapter
 	// KeptIn is the adapter with its conversations in a journal, line by line as they grow, instead of anywhere else. A
-	// call of the main agent begins when its line is kept. An adapter whose agent cannot do that keeps nothing there.
+	// call of the main agent that may change something begins when its line is kept. An adapter that cannot do that keeps
+	// nothing there.
 	KeptIn(j Journal) Adapter
 	// Recover finds the last conversation of a journal. It adds the results of the calls that have none, as result has
 	// them: the agent is not running, and no call is made.

@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -21,6 +22,7 @@ import (
 	"github.com/drover-agents/drover/claude/script"
 	"github.com/drover-agents/drover/fleet"
 	"github.com/drover-agents/drover/guard"
+	"github.com/drover-agents/drover/internal/ident"
 	"github.com/drover-agents/drover/prompt"
 	"github.com/drover-agents/drover/session"
 	"github.com/drover-agents/drover/tool"
@@ -92,7 +94,7 @@ func payer(f *fleet.Fleet, m machine, effects string) fleet.Worker {
 		return "receipt of " + b.What, nil
 	})
 	adapter := claudecode.New(&claude.Options{CLIPath: m.Path, Dir: m.Dir, Env: claude.ExactEnv(m.Env), SettingSources: []string{}, StrictMCP: true})
-	return fleet.Worker{Fleet: f, Lease: time.Second, Agents: []fleet.Agent{fleet.Handle("asks", fleet.Handler[question, question]{
+	return fleet.Worker{Fleet: f, Lease: time.Second, Concurrency: 2, Attempts: 50, Agents: []fleet.Agent{fleet.Handle("asks", fleet.Handler[question, question]{
 		Adapter: adapter,
 		Prepare: func(_ context.Context, q question, _ *session.Session) (*prompt.Prompt[question], *drover.Options, error) {
 			p, err := prompt.NewPrompt[question]("fleet", "pay", prompt.Markdown("task", "Task", q.Text).With(pay))
@@ -186,6 +188,102 @@ func TestWorker_RealCLIGoesOnElsewhereFromItsLastStep(t *testing.T) {
 	if problems, unknown, err := fleet.CheckInvariants(t.Context(), f, []string{id}); err != nil || unknown != 1 {
 		t.Errorf("CheckInvariants = %q, %d unknown, %v", problems, unknown, err)
 	}
+}
+
+// Workers with the real CLI are killed at random moments. Each run has its answer, no bill is paid twice, and as many are not paid as
+// have an unknown outcome at most.
+func TestChaos_RealCLIKilledAtRandom(t *testing.T) {
+	if os.Getenv("DROVER_SOAK") == "" {
+		t.Skip("only in a soak: it takes minutes")
+	}
+	const runs, bills, kills = 20, 5, 60
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	random := rand.New(rand.NewPCG(seed, 0))
+	cli := claudetest.CLI(t)
+	model := claudetest.NewScriptedModel(t, script.Script{Strict: true, Turns: []script.Turn{script.Func(func(r *script.Request) script.Turn {
+		_, task, _ := strings.Cut(textIn(r), "Pay for ")
+		task, _, _ = strings.Cut(task, ".")
+		next := 0
+		for _, m := range r.Messages {
+			for _, p := range m.Content {
+				switch text := p.Content.Text(); {
+				case p.Type != "tool_result":
+				case strings.HasPrefix(text, "receipt"), strings.HasPrefix(text, "Recorded"):
+					next++
+				case strings.Contains(text, "outcome of this call is unknown"):
+					next++
+				case strings.Contains(text, "was not made"):
+				default:
+					return script.Fail(400, "strange result: "+text)
+				}
+			}
+		}
+		if next >= bills {
+			return script.Structured(question{"All is paid."})
+		}
+		return script.Reply(script.ThinkingBlock{Thinking: "hm"}, script.ToolCall{ID: "toolu_" + ident.NewUUID()[:12], Name: "mcp__drover__pay",
+			Input: script.Input{"what": fmt.Sprintf("%s-%d", task, next)}})
+	}).Always()}})
+	dir, effects := t.TempDir(), filepath.Join(t.TempDir(), "effects")
+	f, err := fleet.Open(t.Context(), &fleet.Options{Dir: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var ids []string
+	for i := range runs {
+		ids = append(ids, submit(t, f, fmt.Sprintf("Pay for run%02d.", i), "").ID())
+	}
+	_ = f.Close()
+	for i := range kills {
+		m := newMachine(t, cli, model, fmt.Sprint("m", i))
+		raw, _ := json.Marshal(m)
+		worker := exec.Command(os.Args[0])
+		worker.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + m.Env["HOME"], "TMPDIR=" + m.Env["TMPDIR"], "XDG_STATE_HOME=" + m.Env["HOME"],
+			childRole + "=pay", childDir + "=" + dir, childEffects + "=" + effects, childCLI + "=" + string(raw)}
+		if err := worker.Start(); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Duration(1500+random.IntN(3000)) * time.Millisecond)
+		_ = worker.Process.Kill()
+		_ = worker.Wait()
+	}
+	f, err = fleet.Open(t.Context(), &fleet.Options{Dir: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	w := payer(f, newMachine(t, cli, model, "last"), effects)
+	stop := work(t, w)
+	for _, id := range ids {
+		r, err := f.Run(t.Context(), id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		result, err := r.Wait(t.Context())
+		if err != nil || result.State != fleet.Succeeded {
+			t.Errorf("%s ended with %+v, %v", id, result, err)
+		}
+	}
+	stop()
+	problems, open, err := fleet.CheckInvariants(t.Context(), f, ids)
+	if err != nil || len(problems) > 0 {
+		t.Errorf("CheckInvariants = %q, %v", problems, err)
+	}
+	text, err := os.ReadFile(effects)
+	if err != nil {
+		t.Fatal(err)
+	}
+	paid := map[string]int{}
+	for line := range strings.Lines(string(text)) {
+		if paid[line]++; paid[line] == 2 {
+			t.Errorf("%q was paid twice", line)
+		}
+	}
+	if missing := runs*bills - len(paid); missing > open {
+		t.Errorf("%d bills were not paid, and %d calls have an unknown outcome", missing, open)
+	}
+	t.Logf("%d bills paid, %d calls of unknown outcome, the model was asked %d times, at least %d", len(paid), open, len(model.Requests()), runs*(bills+1))
 }
 
 // resultsIn are the results of calls in a request.

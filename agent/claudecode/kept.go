@@ -16,6 +16,7 @@ import (
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/claude/transcript"
 	"github.com/drover-agents/drover/event"
+	"github.com/drover-agents/drover/tool"
 )
 
 var _ agent.Keeper = (*Adapter)(nil)
@@ -105,14 +106,15 @@ func (s *keptStore) ListSubkeys(ctx context.Context, key transcript.Key) ([]stri
 	return s.journalStore.ListSubkeys(ctx, key)
 }
 
-// callKept is how long a call waits until its line is kept; it takes some 50 milliseconds.
+// callKept is how long a call waits until its line is kept; it takes some 70 milliseconds.
 const callKept = 5 * time.Second
 
-// hold is a hook that holds each call of the main agent until its line is kept. What is not kept in time runs all the same: it
-// is recovered like the calls of an agent without a journal. The lines of a subagent come later than its calls.
-func (s *keptStore) hold() claude.Hook {
+// hold is a hook that holds each call of the main agent that may change something until its line is kept. What is not kept in
+// time runs all the same: it is recovered like the calls of an agent without a journal. The lines of a subagent come later than its calls.
+func (s *keptStore) hold(readOnly func(name string) bool) claude.Hook {
 	return claude.On("", func(ctx context.Context, in *claude.PreToolUseInput) (*claude.PreToolUseOutput, error) {
-		if in.AgentID != "" {
+		native, known := catalogue.Tools().Native(in.ToolName)
+		if in.AgentID != "" || known && native.Risk == tool.ReadOnly && native.More == nil && !native.Caller || readOnly(in.ToolName) {
 			return nil, nil
 		}
 		ctx, cancel := context.WithTimeout(ctx, callKept)

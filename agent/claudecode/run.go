@@ -99,7 +99,7 @@ func (r *run) bindAll(ctx context.Context, req agent.Request) error {
 		return err
 	}
 	if kept, ok := r.opts.Store.(*keptStore); ok {
-		r.opts.Hooks = append(r.opts.Hooks[:len(r.opts.Hooks):len(r.opts.Hooks)], kept.hold())
+		r.opts.Hooks = append(r.opts.Hooks[:len(r.opts.Hooks):len(r.opts.Hooks)], kept.hold(toolsOf(req).readOnly))
 	}
 	return nil
 }
