@@ -62,6 +62,7 @@ type journal struct {
 	read     uint64 // the last message that was read
 	lines    map[string][]json.RawMessage
 	names    []string
+	files    map[string]keptFile
 }
 
 // A page is the body of a message of a journal. One without a name gives up what came before.
@@ -126,6 +127,12 @@ func (j *journal) readLocked(ctx context.Context) error {
 			return fmt.Errorf("fleet: reading the journal of the run %s: %w", j.l.id, err)
 		}
 		j.read = m.seq
+		if m.kind() == kindFiles {
+			err = j.readFilesLocked(m)
+		}
+		if err != nil {
+			return fmt.Errorf("fleet: reading the files of the run %s: message %d: %w", j.l.id, m.seq, err)
+		}
 		if m.kind() != kindJournal {
 			continue
 		}
@@ -142,4 +149,28 @@ func (j *journal) readLocked(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+func (j *journal) readFilesLocked(m *message) error {
+	var all []keptFile
+	if err := json.Unmarshal(m.body, &all); err != nil {
+		return err
+	}
+	if j.files == nil {
+		j.files = map[string]keptFile{}
+	}
+	for _, k := range all {
+		j.files[string(k.Path)] = k
+	}
+	return nil
+}
+
+// keptFiles is what became of each path that calls have changed.
+func (j *journal) keptFiles(ctx context.Context) (map[string]keptFile, error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	err := j.readLocked(ctx)
+	files := j.files
+	j.files = nil
+	return files, err
 }

@@ -25,6 +25,7 @@ import (
 	"github.com/drover-agents/drover/internal/ident"
 	"github.com/drover-agents/drover/prompt"
 	"github.com/drover-agents/drover/session"
+	"github.com/drover-agents/drover/tool"
 )
 
 // The journal of a run keeps the transcripts of Claude Code as any of its stores does.
@@ -257,6 +258,34 @@ func TestWorker_RecoveredConversationMakesNewCalls(t *testing.T) {
 			t.Errorf("the calls %s were made, want those of the steps 1 to 3 after the first", got)
 		}
 	})
+}
+
+// An agent whose answer was lost with its worker gives it again.
+func TestWorker_LostAnswerIsGivenAgain(t *testing.T) {
+	name := "t" + ident.NewUUID()
+	dying, f := openOn(t, "embedded", name), openOn(t, "embedded", name)
+	dead, verdicts := make(chan struct{}), make(chan event.Decision, 1)
+	c := event.ToolCall{ID: "a", Name: "Answer", Input: json.RawMessage(`{}`)}
+	answering := func(steps ...agenttest.Step) []fleet.Agent {
+		a := agenttest.New(steps...)
+		a.Tools = &tool.Catalogue{Agent: "scripted", AnswerTool: "Answer", Natives: []tool.Native{{Name: "Answer"}}}
+		return []fleet.Agent{handled("asks", a)}
+	}
+	work(t, fleet.Worker{Fleet: dying, Lease: time.Second, Agents: answering(agenttest.UseTool(c, "given"), func(*agenttest.Run) {
+		_ = dying.Close()
+		close(dead)
+	}, agenttest.Block())})
+	r := submit(t, f, "Why?", "")
+	<-dead
+	work(t, fleet.Worker{Fleet: f, Lease: time.Second, Agents: answering(func(run *agenttest.Run) {
+		verdicts <- run.Request.Host.Decide(run.Context, c)
+	}, answers("ok"))})
+	if result := wait(t, r); result.State != fleet.Succeeded || result.Attempts != 2 {
+		t.Errorf("the run ended with %+v, want success in the second attempt", result)
+	}
+	if d := <-verdicts; d.Verdict != event.Allow {
+		t.Errorf("the answer is denied: %s", d.Reason)
+	}
 }
 
 // A conversation that cannot go on does not use up all attempts: the next one begins again.

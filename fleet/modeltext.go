@@ -8,7 +8,7 @@ const interrupted = "You have begun this task before and were interrupted. Do th
 	"A call that you have finished before is not executed again: you get its recorded result, marked as recorded."
 
 const resumed = "You were interrupted in the middle of this task, and go on now, perhaps on another machine. " +
-	"The conversation so far is what you have done. Files of the working directory may be missing: look before you rely on them. " +
+	"The conversation so far is what you have done. The working directory may be another one, with what your finished calls have left in it: look before you rely on other files. " +
 	"Go on with the task from where you left off."
 
 const notBegun = "This call was not made: you were interrupted before it began. Make it again if it is still needed."

@@ -14,6 +14,7 @@ import (
 	"github.com/drover-agents/drover/gate"
 	"github.com/drover-agents/drover/internal/plainjson"
 	"github.com/drover-agents/drover/session"
+	"github.com/drover-agents/drover/tool"
 )
 
 // callAsked records that the gate was asked about a call, before the decision. Key is the tool and its input. Past is the
@@ -53,6 +54,8 @@ type callsByID map[event.CallID]*pastCall
 // A replay answers calls that earlier attempts have made, each once, in their order. It is a policy of the gate.
 type replay struct {
 	s *session.Session
+	// answerTool is how the agent gives its answer. That is no effect: it may answer again.
+	answerTool string
 
 	mu   sync.Mutex
 	past map[string][]*pastCall // those to be answered, by key
@@ -60,8 +63,11 @@ type replay struct {
 	seen callsByID              // what a call of this attempt was answered with; nil if it is new
 }
 
-func newReplay(ctx context.Context, s *session.Session) (*replay, error) {
+func newReplay(ctx context.Context, s *session.Session, of *tool.Catalogue) (*replay, error) {
 	r := &replay{s: s, past: map[string][]*pastCall{}, last: callsByID{}, seen: callsByID{}}
+	if of != nil {
+		r.answerTool = of.AnswerTool
+	}
 	last := s.Last()
 	if last == 0 {
 		return r, nil
@@ -166,6 +172,9 @@ func (r *replay) settle(ids []event.CallID) {
 
 func (r *replay) policy() gate.Policy {
 	return gate.Custom("fleet", func(c *gate.Call, f *gate.Facts) (event.Decision, bool) {
+		if r.answerTool != "" && c.Name == r.answerTool {
+			return event.Decision{}, false
+		}
 		past, fresh, err := r.take(c.ID, keyOf(c, f))
 		switch {
 		case err != nil:
