@@ -18,8 +18,8 @@
 //
 // If a worker dies, the request is delivered to another one when the lease is over. That one opens the same session. The
 // conversation of an agent whose adapter is an [agent.Keeper] is in the log too, and goes on from its last step: each call
-// without a result gets the recorded one, or reads that its outcome is unknown or that it was not made. Files are
-// not restored.
+// without a result gets the recorded one, or reads that its outcome is unknown or that it was not made. The workspace has
+// what the finished calls have left there; other files are not restored.
 //
 // Without such a conversation the prompt is evaluated again, from its beginning. The gate then answers the calls that an
 // earlier attempt has made, in their order:

@@ -40,7 +40,7 @@ func KeptFiles(ctx context.Context, f *Fleet, id string) (sizes []int, objects i
 	}
 	all, err := f.objects.List(ctx)
 	for _, o := range all {
-		if strings.HasPrefix(o.Name, contentName("")) {
+		if strings.HasPrefix(o.Name, id+".content.") {
 			objects++
 		}
 	}

@@ -154,7 +154,7 @@ func (f *files) kept(ctx context.Context, c workspace.Change) (k keptFile, err e
 	}
 	if c.After.Size > inlineFile {
 		k.Hash = c.After.Hash
-		if _, err := f.l.f.objects.GetInfo(ctx, contentName(k.Hash)); !errors.Is(err, jetstream.ErrObjectNotFound) {
+		if _, err := f.l.f.objects.GetInfo(ctx, f.contentName(k.Hash)); !errors.Is(err, jetstream.ErrObjectNotFound) {
 			return k, err
 		}
 	}
@@ -167,11 +167,12 @@ func (f *files) kept(ctx context.Context, c workspace.Change) (k keptFile, err e
 		k.Data, err = io.ReadAll(content)
 		return k, err
 	}
-	_, err = f.l.f.objects.Put(ctx, jetstream.ObjectMeta{Name: contentName(k.Hash)}, content)
+	_, err = f.l.f.objects.Put(ctx, jetstream.ObjectMeta{Name: f.contentName(k.Hash)}, content)
 	return k, err
 }
 
-func contentName(hash string) string { return "content." + hash }
+// contentName is that of an object, which belongs to the run as others of it do.
+func (f *files) contentName(hash string) string { return f.l.id + ".content." + hash }
 
 // restore makes the workspace what it was, as far as calls have changed it.
 func (f *files) restore(ctx context.Context, j *journal) error {
@@ -185,11 +186,13 @@ func (f *files) restore(ctx context.Context, j *journal) error {
 	}
 	defer func() { _ = root.Close() }() // a handle on a folder has nothing to lose
 	paths := slices.Sorted(maps.Keys(kept))
-	for _, p := range paths {
-		if k := kept[p]; k.Gone || !k.Mode.IsDir() {
-			if err := root.RemoveAll(p); err != nil {
-				return err
-			}
+	for _, p := range paths { // a folder before what is in it
+		info, err := root.Lstat(p)
+		if err != nil || info.IsDir() && kept[p].Mode.IsDir() {
+			continue // nothing is there, or what belongs there
+		}
+		if err := root.RemoveAll(p); err != nil {
+			return err
 		}
 	}
 	for _, p := range paths {
@@ -212,19 +215,12 @@ func (f *files) put(ctx context.Context, root *os.Root, p string, k keptFile) (e
 	if k.Gone {
 		return nil
 	}
-	folder := path.Dir(p)
-	if k.Mode.IsDir() {
-		folder = p
-		if info, err := root.Lstat(p); err == nil && !info.IsDir() {
-			if err := root.Remove(p); err != nil {
-				return err
-			}
-		}
-	}
-	if err := root.MkdirAll(folder, 0o700); err != nil {
+	if err := root.MkdirAll(path.Dir(p), 0o700); err != nil {
 		return err
 	}
 	switch k.Mode.Type() {
+	case fs.ModeDir:
+		return root.MkdirAll(p, 0o700)
 	case fs.ModeSymlink:
 		return root.Symlink(string(k.Target), p)
 	case 0:
@@ -233,7 +229,7 @@ func (f *files) put(ctx context.Context, root *os.Root, p string, k keptFile) (e
 	}
 	content := io.Reader(bytes.NewReader(k.Data))
 	if k.Hash != "" {
-		object, err := f.l.f.objects.Get(ctx, contentName(k.Hash))
+		object, err := f.l.f.objects.Get(ctx, f.contentName(k.Hash))
 		if err != nil {
 			return fmt.Errorf("the content of %q: %w", p, err)
 		}

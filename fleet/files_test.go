@@ -79,12 +79,16 @@ func TestWorker_FilesOfFinishedCallsAreRestored(t *testing.T) {
 				must(os.Symlink("/etc", in("out")))
 				must(os.Mkdir(in("turned"), 0o700))
 				must(os.WriteFile(in("turned/x"), nil, 0o600))
+				must(os.WriteFile(in("unfolded"), nil, 0o600))
 			},
 			func(in func(string) string) {
 				must(os.WriteFile(in("a"), []byte("two"), 0o600))
 				must(os.Remove(in("gone")))
 				must(os.RemoveAll(in("turned")))
 				must(os.WriteFile(in("turned"), []byte("a file now"), 0o400))
+				must(os.Remove(in("unfolded")))
+				must(os.Mkdir(in("unfolded"), 0o711))
+				must(os.WriteFile(in("unfolded/x"), nil, 0o600))
 				must(os.Chmod(in("sub"), 0o500))
 			},
 		}
@@ -117,17 +121,16 @@ func TestWorker_FilesOfFinishedCallsAreRestored(t *testing.T) {
 			}
 		}
 		var want, got map[string]string
-		var ended <-chan struct{}
-		dead := make(chan struct{})
+		dead, release := make(chan struct{}), make(chan struct{})
 		work(t, fleet.Worker{Fleet: dying, Lease: time.Second, Agents: []fleet.Agent{asks(nil, step(0, calls[0]), step(1, calls[1]),
 			func(r *agenttest.Run) { want = filesIn(t, r.Request.Workspace.Root()) },
-			func(r *agenttest.Run) { ended = r.Context.Done() },
 			step(2, func(in func(string) string) {
 				must(os.WriteFile(in("half"), []byte("under way"), 0o600))
 				_ = dying.Close()
 				close(dead)
-				<-ended
+				<-release // a worker that is cut off may not notice it for long
 			}), agenttest.Block())}})
+		t.Cleanup(func() { close(release) })
 		<-dead
 		var once sync.Once
 		work(t, fleet.Worker{Fleet: f, Lease: time.Second, Agents: []fleet.Agent{asks(nil, func(r *agenttest.Run) {
