@@ -4,8 +4,10 @@ package fleet_test
 
 import (
 	"bytes"
+	"context"
 	"crypto/sha256"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -17,10 +19,14 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/drover-agents/drover"
 	"github.com/drover-agents/drover/agent/agenttest"
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/fleet"
 	"github.com/drover-agents/drover/internal/ident"
+	"github.com/drover-agents/drover/prompt"
+	"github.com/drover-agents/drover/session"
+	"github.com/drover-agents/drover/workspace"
 )
 
 // filesIn is what a folder has: the mode of each path and a hash of its content, or where a link leads.
@@ -147,4 +153,65 @@ func TestWorker_FilesOfFinishedCallsAreRestored(t *testing.T) {
 			t.Errorf("the log has changes of %v bytes and the store %d contents, %v; want small ones of two calls, and one content", sizes, objects, err)
 		}
 	})
+}
+
+// A workspace with mounts is made again of them, and then gets what the calls have changed. A link of the agent leads no file out.
+func TestWorker_FilesOfMountsAreRestored(t *testing.T) {
+	name := "t" + ident.NewUUID()
+	dying, f := openOn(t, "embedded", name), openOn(t, "embedded", name)
+	host, outside := t.TempDir(), t.TempDir()
+	for _, file := range []string{"kept", "changed", "deleted", "folder/x"} {
+		if err := os.MkdirAll(filepath.Dir(filepath.Join(host, file)), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(host, file), []byte("of the host"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	works := func(steps ...agenttest.Step) []fleet.Agent {
+		return []fleet.Agent{fleet.Handle("asks", fleet.Handler[question, string]{
+			Adapter: agenttest.New(steps...),
+			Prepare: func(ctx context.Context, q question, s *session.Session) (*prompt.Prompt[string], *drover.Options, error) {
+				w, err := workspace.Open(ctx, &workspace.Options{Session: s, AllowedHostRoots: []string{host}, Mounts: []workspace.HostMount{{HostPath: host, MountPath: "m"}}})
+				if err != nil {
+					return nil, nil, err
+				}
+				p, err := prompt.NewPrompt[string]("fleet", "files", prompt.Markdown("task", "Task", q.Text), w.Section())
+				return p, nil, err
+			},
+		})}
+	}
+	var want, got map[string]string
+	dead := make(chan struct{})
+	work(t, fleet.Worker{Fleet: dying, Lease: time.Second, Agents: works(func(r *agenttest.Run) {
+		in := func(name string) string { return filepath.Join(r.Request.Workspace.Root(), "m", name) }
+		c := event.ToolCall{ID: "a", Name: "Bash", Input: json.RawMessage(`{"command":"x"}`)}
+		r.Yield(event.Event{Payload: c}, nil)
+		r.Request.Host.Decide(r.Context, c)
+		err := errors.Join(os.WriteFile(in("changed"), []byte("of the agent"), 0o600), os.Remove(in("deleted")),
+			os.RemoveAll(in("folder")), os.Symlink(outside, in("folder")), os.WriteFile(in("new"), nil, 0o600))
+		if err != nil {
+			t.Error(err)
+		}
+		want = filesIn(t, r.Request.Workspace.Root())
+		r.Yield(event.Event{Payload: event.ToolResult{ID: c.ID, Name: c.Name, Status: event.ToolSuccess, Output: json.RawMessage(`"done"`)}}, nil)
+	}, func(r *agenttest.Run) { close(dead) }, agenttest.Block())})
+	r := submit(t, f, "Why?", "")
+	<-dead
+	for record, err := range r.Events(t.Context(), 0) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(string(record.Data), `"tool:invoked"`) {
+			break
+		}
+	}
+	_ = dying.Close()
+	work(t, fleet.Worker{Fleet: f, Lease: time.Second, Agents: works(func(r *agenttest.Run) { got = filesIn(t, r.Request.Workspace.Root()) }, answers("ok"))})
+	if result := wait(t, r); result.State != fleet.Succeeded || result.Attempts != 2 {
+		t.Errorf("the run ended with %+v, want success in the second attempt", result)
+	}
+	if diff := cmp.Diff(want, got); diff != "" || len(want) != 5 {
+		t.Errorf("the files of the next attempt (-want +got):\n%s", diff)
+	}
 }

@@ -33,7 +33,8 @@ type Handler[Req, Resp any] struct {
 	// Adapter runs the agent.
 	Adapter agent.Adapter
 	// Prepare makes the prompt of a request, and the options of its evaluation; nil options are the defaults. Register the
-	// reducers of the session here. The session, a heartbeat and a policy are added to the options. It runs once for each attempt.
+	// reducers of the session here. The session, a heartbeat and a policy are added to the options, and the workspace gets the files
+	// of earlier attempts. It runs once for each attempt.
 	Prepare func(ctx context.Context, request Req, s *session.Session) (*prompt.Prompt[Resp], *drover.Options, error)
 	// Finish, unless nil, gets the answer and returns the one of the run. It runs after the agent, and again if the worker
 	// dies before the end of the run is recorded; the agent does not.

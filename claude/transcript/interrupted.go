@@ -82,7 +82,8 @@ func FindInterrupted(entries []json.RawMessage) *Interrupted {
 	i.At = i.last.UUID
 	message := ""
 	for _, e := range path {
-		message = cmp.Or(e.messageID(), message)
+		id, _ := e.messageID()
+		message = cmp.Or(id, message)
 	}
 	done := map[string]bool{}
 	for _, e := range all { // parallel calls and their results are beside the path
@@ -95,7 +96,7 @@ func FindInterrupted(entries []json.RawMessage) *Interrupted {
 	for _, e := range visible(all, false) {
 		for _, b := range e.calls() {
 			i.Calls = append(i.Calls, b.ID)
-			if !done[b.ID] && e.messageID() == message {
+			if id, _ := e.messageID(); !done[b.ID] && id == message {
 				i.Open = append(i.Open, OpenCall{b.ID, b.Name, e.UUID})
 			}
 		}
@@ -134,11 +135,11 @@ func WithoutRejections(entries []json.RawMessage) []json.RawMessage {
 	return kept
 }
 
-// messageID is the model's id of the message that an entry is a part of. Only messages of the model have one.
-func (e Entry) messageID() string {
-	var message struct{ ID string }
+// messageID is the id of the model's message that an entry is a part of, and model who wrote it. Only such messages have both.
+func (e Entry) messageID() (id, model string) {
+	var message struct{ ID, Model string }
 	_ = json.Unmarshal(e.Message, &message) // else it has none
-	return message.ID
+	return message.ID, message.Model
 }
 
 func (e Entry) calls() []block {
@@ -148,9 +149,13 @@ func (e Entry) calls() []block {
 	return slices.DeleteFunc(e.blocks(), func(b block) bool { return b.Type != "tool_use" })
 }
 
-// complete reports whether a prompt can follow an entry: it says or does something, and it does not report an interruption.
+// complete reports whether a prompt can follow an entry: it has a text, a call or a result, and the CLI has not written it in place of
+// the model, or about an interruption.
 func (e Entry) complete() bool {
 	blocks := e.blocks()
+	if _, model := e.messageID(); model == "<synthetic>" {
+		return false
+	}
 	if blocks == nil {
 		return true // a prompt
 	}

@@ -49,6 +49,7 @@ func TestFindInterrupted_AtEachMoment(t *testing.T) {
 		"a rejection":                 {[]json.RawMessage{prompt, first, said("r1", "a1", "user", "", result("t1", rejection))}, "a1", []string{"t1"}, 1},
 		"a rejection, and its report": {[]json.RawMessage{prompt, first, said("r1", "a1", "user", "", result("t1", rejection)), said("u2", "r1", "user", "", `[{"type":"text","text":"[Request interrupted by user for tool use]"}]`)}, "a1", []string{"t1"}, 1},
 		"a subagent's call":           {[]json.RawMessage{prompt, json.RawMessage(`{"type":"assistant","uuid":"s1","parentUuid":"u1","isSidechain":true,"message":{"id":"m9","content":` + call("t9") + `}}`)}, "u1", nil, 0},
+		"an error of the API":         {[]json.RawMessage{prompt, json.RawMessage(`{"type":"assistant","uuid":"e1","parentUuid":"u1","message":{"id":"e","model":"<synthetic>","content":[{"type":"text","text":"API Error"}]}}`)}, "u1", nil, 0},
 		"a line is missing":           {[]json.RawMessage{prompt, first, second}, "", nil, 0},
 		"a branch that was left":      {[]json.RawMessage{prompt, first, done, said("a9", "r1", "assistant", "m9", `[{"type":"thinking","thinking":"hm"}]`), said("u2", "r1", "user", "", `"Go on."`)}, "u2", nil, 1},
 	} {
