@@ -169,14 +169,14 @@ func TestWorker_FilesOfMountsAreRestored(t *testing.T) {
 		}
 	}
 	works := func(steps ...agenttest.Step) []fleet.Agent {
-		return []fleet.Agent{fleet.Handle("asks", fleet.Handler[question, string]{
+		return []fleet.Agent{fleet.Handle("asks", fleet.Handler[question, question]{
 			Adapter: agenttest.New(steps...),
-			Prepare: func(ctx context.Context, q question, s *session.Session) (*prompt.Prompt[string], *drover.Options, error) {
+			Prepare: func(ctx context.Context, q question, s *session.Session) (*prompt.Prompt[question], *drover.Options, error) {
 				w, err := workspace.Open(ctx, &workspace.Options{Session: s, AllowedHostRoots: []string{host}, Mounts: []workspace.HostMount{{HostPath: host, MountPath: "m"}}})
 				if err != nil {
 					return nil, nil, err
 				}
-				p, err := prompt.NewPrompt[string]("fleet", "files", prompt.Markdown("task", "Task", q.Text), w.Section())
+				p, err := prompt.NewPrompt[question]("fleet", "files", prompt.Markdown("task", "Task", q.Text), w.Section())
 				return p, nil, err
 			},
 		})}
@@ -207,7 +207,8 @@ func TestWorker_FilesOfMountsAreRestored(t *testing.T) {
 		}
 	}
 	_ = dying.Close()
-	work(t, fleet.Worker{Fleet: f, Lease: time.Second, Agents: works(func(r *agenttest.Run) { got = filesIn(t, r.Request.Workspace.Root()) }, answers("ok"))})
+	work(t, fleet.Worker{Fleet: f, Lease: time.Second, Agents: works(func(r *agenttest.Run) { got = filesIn(t, r.Request.Workspace.Root()) },
+		agenttest.Emit(event.Done{Status: event.DoneSuccess, Output: json.RawMessage(`{"text":"ok"}`)}))})
 	if result := wait(t, r); result.State != fleet.Succeeded || result.Attempts != 2 {
 		t.Errorf("the run ended with %+v, want success in the second attempt", result)
 	}
