@@ -33,17 +33,20 @@ func chaosWorker(f *fleet.Fleet) fleet.Worker {
 	if err != nil {
 		panic(err)
 	}
+	effect := func(text string, n int) {
+		name := text[strings.LastIndexByte(text, '\n')+1:] // the last line is the request; others name the working directory of the attempt
+		fmt.Fprintf(effects, "%s %d\n", name, n)
+	}
 	call := func(n int) agenttest.Step {
 		return func(r *agenttest.Run) {
-			text := r.Request.Prompt // the last line is the request; others name the working directory of the attempt
-			name := text[strings.LastIndexByte(text, '\n')+1:]
+			text := r.Request.Prompt
 			input, _ := json.Marshal(map[string]string{"command": fmt.Sprintf("%s %d", text, n)})
 			c := event.ToolCall{ID: event.CallID(ident.NewUUID()), Name: "Bash", Input: input}
 			r.Yield(event.Event{Payload: c}, nil)
 			d := r.Request.Host.Decide(r.Context, c)
 			result := event.ToolResult{ID: c.ID, Name: c.Name, Status: event.ToolDenied, Failure: &event.ToolFailure{Message: d.Reason}}
 			if d.Verdict == event.Allow {
-				fmt.Fprintf(effects, "%s %d\n", name, n)
+				effect(text, n)
 				result.Status, result.Failure, result.Output = event.ToolSuccess, nil, json.RawMessage(`"done"`)
 			}
 			r.Yield(event.Event{Payload: result}, nil)
@@ -53,14 +56,18 @@ func chaosWorker(f *fleet.Fleet) fleet.Worker {
 	for n := range chaosCalls {
 		steps = append(steps, call(n))
 	}
+	goesOn := keeps("keeps", &keeper{calls: chaosCalls, do: func(task, _ string, n int) string {
+		effect(task, n)
+		return "done"
+	}})
 	return fleet.Worker{
-		Fleet: f, Agents: []fleet.Agent{asks(nil, append(steps, answers("ok"))...)},
+		Fleet: f, Agents: []fleet.Agent{asks(nil, append(steps, answers("ok"))...), goesOn},
 		Concurrency: 4, Lease: time.Second, Backoff: quick, Attempts: 50,
 	}
 }
 
-// Workers are killed at random moments, on the embedded server with the server in them. Every run ends once, no finished call
-// is executed again, and no call without being recorded.
+// Workers are killed at random moments, on the embedded server with the server in them. Half of the agents begin again, and
+// half of them go on where they were. Every run ends once, no finished call is executed again, and no call without being recorded.
 func TestChaos_KilledWorkers(t *testing.T) {
 	for _, kind := range []string{"embedded", "cluster"} {
 		t.Run(kind, func(t *testing.T) {
@@ -101,7 +108,11 @@ func chaos(t *testing.T, kind string) {
 	f := open()
 	var ids []string
 	for i := range chaosRuns {
-		ids = append(ids, submit(t, f, fmt.Sprintf("run-%03d", i), fmt.Sprint(i)).ID())
+		r, err := f.Submit(t.Context(), []string{"asks", "keeps"}[i%2], question{fmt.Sprintf("run-%03d", i)}, &fleet.SubmitOptions{Key: fmt.Sprint(i)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids = append(ids, r.ID())
 	}
 	if kind == "embedded" {
 		f.Close()

@@ -16,9 +16,13 @@
 //
 // # Recovery
 //
-// If a worker dies, the request is delivered to another one when the lease is over. That one opens the same session and
-// evaluates the prompt again, from its beginning: the conversation of the agent and its files are not restored. The gate
-// answers the calls that an earlier attempt has made, in their order:
+// If a worker dies, the request is delivered to another one when the lease is over. That one opens the same session. The
+// conversation of an agent whose adapter is an [agent.Keeper] is in the log too, and goes on from its last step: each call
+// without a result gets the recorded one, or reads that its outcome is unknown or that it was not made. The workspace has
+// what the finished calls have left there; other files are not restored.
+//
+// Without such a conversation the prompt is evaluated again, from its beginning. The gate then answers the calls that an
+// earlier attempt has made, in their order:
 //
 //   - A call that is recorded as finished is denied, with its recorded result as the reason.
 //   - A call that was allowed and has no recorded end has an unknown outcome. It is denied once, and the model reads that.

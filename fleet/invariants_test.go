@@ -91,8 +91,8 @@ func checkRun(ctx context.Context, f *Fleet, id string) (problems []string, unkn
 					}
 				case event.KindDecision:
 					var d event.Decision
-					if json.Unmarshal(entry.Event.Payload, &d) != nil || d.Verdict != event.Allow {
-						continue
+					if json.Unmarshal(entry.Event.Payload, &d) != nil || d.Verdict != event.Allow || d.Tool == "StructuredOutput" {
+						continue // an answer has no effect, and may be given again
 					}
 					key := asked[d.CallID].Key
 					if finished[key] {

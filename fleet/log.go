@@ -83,6 +83,8 @@ const (
 	kindCheckpoint = "checkpoint"
 	kindFailed     = "failed"   // an attempt
 	kindReleased   = "released" // a worker hands the run back
+	kindJournal    = "journal"  // lines of the agent's conversations
+	kindFiles      = "files"    // what a call has changed in the workspace, before its record
 	kindAnswer     = "answer"   // of the agent, before the finish step
 	kindEnd        = "end"
 	kindRetry      = "retry" // after an end

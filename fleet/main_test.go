@@ -170,5 +170,7 @@ func runChild(role string) {
 	case "work":
 		w := chaosWorker(f)
 		fmt.Println(w.Run(context.Background()))
+	case "pay":
+		runPayer(f)
 	}
 }

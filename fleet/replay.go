@@ -14,12 +14,15 @@ import (
 	"github.com/drover-agents/drover/gate"
 	"github.com/drover-agents/drover/internal/plainjson"
 	"github.com/drover-agents/drover/session"
+	"github.com/drover-agents/drover/tool"
 )
 
-// callAsked records that the gate was asked about a call, before the decision. Key is the tool and its input.
+// callAsked records that the gate was asked about a call, before the decision. Key is the tool and its input. Past is the
+// call of an earlier attempt that answers it.
 type callAsked struct {
-	ID  event.CallID `json:"toolUseId"`
-	Key string       `json:"key"`
+	ID   event.CallID `json:"toolUseId"`
+	Key  string       `json:"key"`
+	Past event.CallID `json:"past,omitzero"`
 }
 
 // EventKind implements [event.Payload].
@@ -41,6 +44,7 @@ type pastCall struct {
 	id      event.CallID
 	key     string
 	allowed bool
+	denied  string               // why; empty if it was not
 	invoked *session.ToolInvoked // nil if its outcome is unknown
 }
 
@@ -50,14 +54,20 @@ type callsByID map[event.CallID]*pastCall
 // A replay answers calls that earlier attempts have made, each once, in their order. It is a policy of the gate.
 type replay struct {
 	s *session.Session
+	// answerTool is how the agent gives its answer. That is no effect: it may answer again.
+	answerTool string
 
 	mu   sync.Mutex
 	past map[string][]*pastCall // those to be answered, by key
+	last callsByID              // those of earlier attempts, the last of each id, and what answered them
 	seen callsByID              // what a call of this attempt was answered with; nil if it is new
 }
 
-func newReplay(ctx context.Context, s *session.Session) (*replay, error) {
-	r := &replay{s: s, past: map[string][]*pastCall{}, seen: callsByID{}}
+func newReplay(ctx context.Context, s *session.Session, of *tool.Catalogue) (*replay, error) {
+	r := &replay{s: s, past: map[string][]*pastCall{}, last: callsByID{}, seen: callsByID{}}
+	if of != nil {
+		r.answerTool = of.AnswerTool
+	}
 	last := s.Last()
 	if last == 0 {
 		return r, nil
@@ -81,8 +91,12 @@ func newReplay(ctx context.Context, s *session.Session) (*replay, error) {
 func (r *replay) note(open callsByID, payload event.Payload) {
 	switch p := payload.(type) {
 	case callAsked:
+		if p.Past != "" {
+			r.last[p.ID] = r.last[p.Past]
+			return
+		}
 		c := &pastCall{id: p.ID, key: p.Key}
-		r.past[p.Key], open[p.ID] = append(r.past[p.Key], c), c
+		r.past[p.Key], open[p.ID], r.last[p.ID] = append(r.past[p.Key], c), c, c
 	case event.Extension: // the session does not know the type yet
 		if p.Kind == (callAsked{}).EventKind() {
 			var asked callAsked
@@ -93,6 +107,8 @@ func (r *replay) note(open callsByID, payload event.Payload) {
 	case event.Decision:
 		if c := open[p.CallID]; c != nil && p.Verdict == event.Allow {
 			c.allowed = true
+		} else if c != nil && p.Verdict == event.Deny {
+			c.denied = p.Reason
 		}
 	case session.ToolInvoked:
 		if p.Status == event.ToolSuccess || p.Status == event.ToolError { // a cancelled call may have had an effect
@@ -117,8 +133,48 @@ func (r *replay) openCall(open callsByID, p session.ToolInvoked) *pastCall {
 	return nil
 }
 
+// result is what became of a call that the agent has no result of.
+func (r *replay) result(id event.CallID) event.ToolResult {
+	c := r.last[id]
+	failed := func(message string) event.ToolResult {
+		return event.ToolResult{ID: id, Status: event.ToolError, Failure: &event.ToolFailure{Message: message}}
+	}
+	switch {
+	case c == nil || !c.allowed && c.denied == "":
+		return failed(notBegun)
+	case !c.allowed:
+		return failed(c.denied)
+	case c.invoked == nil:
+		return failed(outcomeUnknown)
+	case !c.invoked.Success():
+		return failed(cmp.Or(c.invoked.Error, c.invoked.Output))
+	}
+	return event.ToolResult{ID: id, Status: event.ToolSuccess, Output: resultOf(c.invoked)}
+}
+
+// resultOf is what the model reads of a result: its text, if all of it is there.
+func resultOf(t *session.ToolInvoked) json.RawMessage {
+	if t.Source == session.NativeTool && t.Value != nil { // the text of such a call may be cut
+		return t.Value
+	}
+	text, _ := plainjson.Marshal(cmp.Or(t.Output, string(t.Value))) // a text has a JSON form
+	return text
+}
+
+// settle leaves out calls whose results the agent knows.
+func (r *replay) settle(ids []event.CallID) {
+	for _, id := range ids {
+		if c := r.last[id]; c != nil {
+			r.past[c.key] = slices.DeleteFunc(r.past[c.key], func(other *pastCall) bool { return other == c })
+		}
+	}
+}
+
 func (r *replay) policy() gate.Policy {
 	return gate.Custom("fleet", func(c *gate.Call, f *gate.Facts) (event.Decision, bool) {
+		if r.answerTool != "" && c.Name == r.answerTool {
+			return event.Decision{}, false
+		}
 		past, fresh, err := r.take(c.ID, keyOf(c, f))
 		switch {
 		case err != nil:
@@ -142,9 +198,17 @@ func (r *replay) take(id event.CallID, key string) (past *pastCall, fresh bool, 
 		return past, past == nil, nil
 	}
 	if waiting := r.past[key]; len(waiting) > 0 {
-		past, r.past[key] = waiting[0], waiting[1:]
-	} else if _, err := r.s.Dispatch(context.Background(), callAsked{id, key}); err != nil {
+		past = waiting[0]
+	}
+	asked := callAsked{ID: id, Key: key}
+	if past != nil {
+		asked.Past = past.id
+	}
+	if _, err := r.s.Dispatch(context.Background(), asked); err != nil {
 		return nil, false, err
+	}
+	if past != nil {
+		r.past[key] = r.past[key][1:]
 	}
 	r.seen[id] = past
 	return past, past == nil, nil

@@ -33,7 +33,8 @@ type Handler[Req, Resp any] struct {
 	// Adapter runs the agent.
 	Adapter agent.Adapter
 	// Prepare makes the prompt of a request, and the options of its evaluation; nil options are the defaults. Register the
-	// reducers of the session here. The session, a heartbeat and a policy are added to the options. It runs once for each attempt.
+	// reducers of the session here. The session, a heartbeat and a policy are added to the options, and the workspace gets the files
+	// of earlier attempts. It runs once for each attempt.
 	Prepare func(ctx context.Context, request Req, s *session.Session) (*prompt.Prompt[Resp], *drover.Options, error)
 	// Finish, unless nil, gets the answer and returns the one of the run. It runs after the agent, and again if the worker
 	// dies before the end of the run is recorded; the agent does not.
@@ -52,6 +53,7 @@ type task struct {
 	request []byte
 	session *session.Session
 	beat    *guard.Heartbeat
+	files   *files // nil before they are known, and where there are none
 }
 
 // A permanentError cannot be helped by another attempt.
@@ -88,11 +90,12 @@ func answerOf[Req, Resp any](ctx context.Context, h Handler[Req, Resp], t *task,
 		}
 		return answer, err
 	}
+	opened := workspacesOf(t.session)
 	p, given, err := h.Prepare(ctx, request, t.session)
 	if err != nil {
 		return answer, fmt.Errorf("preparing: %w", err)
 	}
-	past, err := newReplay(ctx, t.session)
+	past, err := newReplay(ctx, t.session, h.Adapter.Catalogue())
 	if err != nil {
 		return answer, fmt.Errorf("reading the log: %w", err)
 	}
@@ -106,10 +109,14 @@ func answerOf[Req, Resp any](ctx context.Context, h Handler[Req, Resp], t *task,
 	} else {
 		o.Heartbeat.OnBeat(t.beat.Beat)
 	}
-	if len(past.past) > 0 {
-		o.AppendSystemPrompt = strings.TrimSpace(o.AppendSystemPrompt + "\n\n" + interrupted)
+	j := &journal{l: t.log}
+	kept, closeFiles, err := filesOf(ctx, h.Adapter, p, &o, j, opened)
+	defer closeFiles()
+	if err != nil {
+		return answer, err
 	}
-	resp, err := drover.Evaluate(ctx, h.Adapter, p, &o)
+	t.files = kept
+	resp, err := evaluate(ctx, h.Adapter, p, &o, past, j)
 	if err != nil {
 		return answer, err
 	}
@@ -294,7 +301,7 @@ func (w *Worker) handle(ctx context.Context, m jetstream.Msg, t *task, a Agent) 
 	if t.request, err = w.request(ctx, m); err != nil {
 		return nil, err
 	}
-	t.session, err = session.Open(openLog{t.log}, &session.Options{Logger: w.Fleet.log})
+	t.session, err = session.Open(openLog{t.log, t}, &session.Options{Logger: w.Fleet.log})
 	if err != nil {
 		return nil, err
 	}
@@ -306,8 +313,18 @@ func (w *Worker) handle(ctx context.Context, m jetstream.Msg, t *task, a Agent) 
 	return a.handle(ctx, t)
 }
 
-// An openLog stays open when its session is closed.
-type openLog struct{ *Log }
+// An openLog is the log of a task as the store of its session. It stays open when its session is closed.
+type openLog struct {
+	*Log
+	t *task
+}
+
+func (l openLog) Append(records []session.Record) error {
+	if err := l.t.files.before(records); err != nil {
+		return err
+	}
+	return l.Log.Append(records)
+}
 
 func (openLog) Close() error { return nil }
 

@@ -38,8 +38,8 @@ func continueConversation(o *claude.Options, req agent.Request) continuity {
 		o.Continue, o.Resume = false, req.Resume
 	}
 	token := o.Resume
-	session, entries := splitSnapshot(token)
-	o.Resume, o.Fork = session, o.Fork || req.Fork || entries > 0
+	session, entries, at := splitToken(token)
+	o.Resume, o.ResumeAt, o.Fork = session, cmp.Or(at, o.ResumeAt), o.Fork || req.Fork || entries > 0
 	goesOn := o.Continue || o.Resume != ""
 	switch {
 	case goesOn && !o.Fork: // neither can be changed

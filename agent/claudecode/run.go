@@ -95,7 +95,13 @@ func (r *run) bindAll(ctx context.Context, req agent.Request) error {
 	}
 	r.rules.observe(&r.opts)
 	r.calls, r.endCalls = newLedger(ctx, &r.opts, req, hooks, r.cellEvents.add)
-	return bindCalls(&r.opts, req, r.calls)
+	if err := bindCalls(&r.opts, req, r.calls); err != nil {
+		return err
+	}
+	if kept, ok := r.opts.Store.(*keptStore); ok {
+		r.opts.Hooks = append(r.opts.Hooks[:len(r.opts.Hooks):len(r.opts.Hooks)], kept.hold(toolsOf(req).readOnly))
+	}
+	return nil
 }
 
 // start begins a run: its cell is made, and the CLI is starting when it returns. If ctx has ended it

@@ -39,13 +39,19 @@ func (a *Adapter) Snapshot(ctx context.Context, req agent.Request) (string, erro
 	return fmt.Sprintf("%s@%d", req.Resume, len(entries)), nil
 }
 
-// splitSnapshot is the conversation of a token, and how many entries of it count; zero means all.
-func splitSnapshot(token string) (session string, entries int) {
-	session, count, _ := strings.Cut(token, "@")
-	if n, err := strconv.Atoi(count); err == nil && n > 0 && ident.ValidUUID(session) {
-		return session, n
+// splitToken is the conversation of a token, and how many entries of it count, where zero means all, or the line at which it goes on.
+func splitToken(token string) (session string, entries int, at string) {
+	session, place, _ := strings.Cut(token, "@")
+	if !ident.ValidUUID(session) {
+		return token, 0, ""
 	}
-	return token, 0
+	if ident.ValidUUID(place) {
+		return session, 0, place
+	}
+	if n, err := strconv.Atoi(place); err == nil && n > 0 {
+		return session, n, ""
+	}
+	return token, 0, ""
 }
 
 // A snapshotStore has a conversation as it was once. It lists no subkeys: the transcripts of subagents may have gone on
