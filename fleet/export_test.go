@@ -4,6 +4,7 @@ package fleet
 
 import (
 	"context"
+	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
@@ -15,4 +16,30 @@ func StartServer(dir string) (*server.Server, error) { return startServer(dir) }
 // OpenIn opens a fleet on the embedded server of another, so that tests share one.
 func OpenIn(ctx context.Context, ns *server.Server, opts *Options) (*Fleet, error) {
 	return connect(ctx, opts, "", nats.InProcessServer(ns))
+}
+
+// SetClock sets the clock of a fleet, and how often it is read. Set it before workers begin.
+func SetClock(f *Fleet, now func() time.Time, check time.Duration) { f.now, f.check = now, check }
+
+// FireDue submits what is due.
+func FireDue(ctx context.Context, f *Fleet) error {
+	_, err := f.fireDue(ctx)
+	return err
+}
+
+// FireStale fires a schedule as it was read the first time, as a worker does that another one has overtaken, and one that goes on
+// where another one died before it kept that it had fired.
+func FireStale(ctx context.Context, f *Fleet, times int) error {
+	for s, err := range f.schedules(ctx) {
+		if err != nil {
+			return err
+		}
+		for range times {
+			stale := *s
+			if _, err := f.fire(ctx, &stale); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }

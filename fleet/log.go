@@ -457,9 +457,10 @@ func (l *Log) Close() error {
 
 // A message is one of a stream.
 type message struct {
-	seq    uint64
-	header nats.Header
-	body   []byte
+	seq     uint64
+	header  nats.Header
+	body    []byte
+	subject string
 }
 
 func (m *message) kind() string { return m.header.Get(headerKind) }
@@ -473,21 +474,21 @@ func (f *Fleet) last(ctx context.Context, subject string) (message, error) {
 	if err != nil {
 		return message{}, fmt.Errorf("reading the last message: %w", err)
 	}
-	return message{m.Sequence, m.Header, m.Data}, nil
+	return message{m.Sequence, m.Header, m.Data, m.Subject}, nil
 }
 
 // errBehind means that the subject has a later message than the one that was expected.
 var errBehind = errors.New("another holder has appended")
 
-// append appends a message to its subject, whose last message is the expected one, and returns its sequence when it is
+// append appends a message to its subject, or the subjects of its run, whose last message is the expected one, and returns its sequence when it is
 // kept. It sends the message again as long as the outcome is unknown. An [jetstream.APIError] means that it was refused; with
 // any other error but errBehind the outcome is unknown.
 func (f *Fleet) append(ctx context.Context, m *nats.Msg, expected uint64) (uint64, error) {
-	nonce := ident.NewUUID()
+	nonce, subject := ident.NewUUID(), f.exclusive(m.Subject)
 	m.Header.Set(headerNonce, nonce)
 	for {
 		try, cancel := context.WithTimeout(ctx, sendTimeout)
-		ack, err := f.js.PublishMsg(try, m, jetstream.WithExpectLastSequencePerSubject(expected), jetstream.WithRetryAttempts(0))
+		ack, err := f.js.PublishMsg(try, m, jetstream.WithExpectLastSequenceForSubject(expected, subject), jetstream.WithRetryAttempts(0))
 		cancel()
 		if err == nil {
 			return ack.Sequence, nil
@@ -495,7 +496,7 @@ func (f *Fleet) append(ctx context.Context, m *nats.Msg, expected uint64) (uint6
 		refused := new(jetstream.APIError)
 		switch {
 		case isConflict(err):
-			last, failed := f.last(ctx, m.Subject)
+			last, failed := f.last(ctx, subject)
 			switch {
 			case failed == nil && last.seq > expected && last.header.Get(headerNonce) == nonce:
 				return last.seq, nil // sent before, and the acknowledgement was lost
@@ -572,7 +573,7 @@ func (f *Fleet) message(ctx context.Context, subject string, seq uint64) (*messa
 	if err != nil {
 		return nil, err
 	}
-	m := &message{raw.Sequence, raw.Header, raw.Data}
+	m := &message{raw.Sequence, raw.Header, raw.Data, raw.Subject}
 	if name := m.header.Get(headerObject); name != "" {
 		if m.body, err = f.objects.GetBytes(ctx, name); err != nil {
 			return nil, fmt.Errorf("the body of message %d: %w", m.seq, err)

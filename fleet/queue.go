@@ -35,6 +35,10 @@ type SubmitOptions struct {
 	// Key makes the request idempotent: the same agent, key and request are one run, however often they are submitted.
 	// Empty means a new run each time.
 	Key string
+	// Priority is how soon a worker takes the run. A run that exists already keeps its own.
+	Priority Priority
+	// NotBefore is when the run may begin. The zero value means at once. A run that exists already keeps its own.
+	NotBefore time.Time
 }
 
 // A Run is one request to an agent, wherever it runs.
@@ -44,7 +48,8 @@ type Run struct {
 }
 
 const (
-	headerDigest = "Drover-Digest" // of a request
+	headerDigest    = "Drover-Digest"     // of a request
+	headerNotBefore = "Drover-Not-Before" // of a request that waits for its time
 	// pollEvery is how often a waiting caller reads the log. Between, it is told of appends.
 	pollEvery = 2 * time.Second
 	settle    = 10 * time.Millisecond
@@ -59,14 +64,25 @@ func (f *Fleet) Submit(ctx context.Context, agent string, request any, opts *Sub
 	if err != nil {
 		return nil, fmt.Errorf("fleet: the request to %s: %w", agent, err)
 	}
+	var o SubmitOptions
+	if opts != nil {
+		o = *opts
+	}
+	level, err := o.Priority.level()
+	if err != nil {
+		return nil, fmt.Errorf("fleet: submitting to %s: %w", agent, err)
+	}
 	token := ident.NewUUID()
-	if opts != nil && opts.Key != "" {
-		sum := sha256.Sum256([]byte(opts.Key))
+	if o.Key != "" {
+		sum := sha256.Sum256([]byte(o.Key))
 		token = hex.EncodeToString(sum[:16])
 	}
 	r := &Run{f, agent, agent + "." + token}
-	m := nats.NewMsg(r.subject("work"))
+	m := nats.NewMsg(r.subject("work") + "." + level)
 	m.Header.Set(headerDigest, plainjson.Digest(body))
+	if !o.NotBefore.IsZero() {
+		m.Header.Set(headerNotBefore, o.NotBefore.UTC().Format(time.RFC3339Nano))
+	}
 	if err := f.setBody(ctx, m, r.id, body); err != nil {
 		return nil, fmt.Errorf("fleet: submitting to %s: %w", agent, err)
 	}
@@ -77,7 +93,7 @@ func (f *Fleet) Submit(ctx context.Context, agent string, request any, opts *Sub
 	if !errors.Is(err, errBehind) {
 		return nil, advice.Wrap(fmt.Errorf("fleet: submitting to %s: %w", agent, err), "submit again with the same Key")
 	}
-	first, err := f.last(ctx, m.Subject)
+	first, err := r.request(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("fleet: submitting to %s: %w", agent, err)
 	}
@@ -94,7 +110,7 @@ func (f *Fleet) Run(ctx context.Context, id string) (*Run, error) {
 		return nil, fmt.Errorf("%w: %q is not an id of a run", ErrNoRun, id)
 	}
 	r := &Run{f, agent, id}
-	m, err := f.last(ctx, r.subject("work"))
+	m, err := r.request(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("fleet: finding the run %s: %w", id, err)
 	}
@@ -106,6 +122,36 @@ func (f *Fleet) Run(ctx context.Context, id string) (*Run, error) {
 
 func (r *Run) subject(what string) string { return r.f.name + "." + what + "." + r.id }
 
+// request is the last message with the request, or the zero value.
+func (r *Run) request(ctx context.Context) (message, error) {
+	return r.f.last(ctx, r.subject("work")+".*")
+}
+
+// exclusive is the subject of which an append must be the next message. The requests of a run are one, whatever their priority.
+func (f *Fleet) exclusive(subject string) string {
+	if strings.HasPrefix(subject, f.name+".work.") {
+		return subject[:strings.LastIndexByte(subject, '.')] + ".*"
+	}
+	return subject
+}
+
+// runOf is the run of the subject of a request.
+func (f *Fleet) runOf(subject string) *Run {
+	id := strings.TrimPrefix(subject, f.name+".work.")
+	id = id[:strings.LastIndexByte(id, '.')]
+	agent, _, _ := strings.Cut(id, ".")
+	return &Run{f, agent, id}
+}
+
+// early is how long a request has to wait for its time.
+func (f *Fleet) early(request nats.Header) time.Duration {
+	at, err := time.Parse(time.RFC3339Nano, request.Get(headerNotBefore))
+	if err != nil {
+		return 0 // it has none
+	}
+	return at.Sub(f.now())
+}
+
 // ID names the run. It begins with the name of the agent.
 func (r *Run) ID() string { return r.id }
 
@@ -114,7 +160,7 @@ type State string
 
 // The states of runs.
 const (
-	// Queued: it waits for a worker, or for its next attempt.
+	// Queued: it waits for a worker, for its next attempt, or for its time; see [Run.NotBefore].
 	Queued State = "queued"
 	// Running: a worker has it. If that worker has died, it is running until its lease is over.
 	Running State = "running"
@@ -179,6 +225,16 @@ func (r *Run) resultIn(ctx context.Context, seq uint64) (*Result, error) {
 		return nil, fmt.Errorf("fleet: the end of the run %s: %w", r.id, err)
 	}
 	return result, nil
+}
+
+// NotBefore is when the run may begin, or the zero time. [Run.Retry] removes it.
+func (r *Run) NotBefore(ctx context.Context) (time.Time, error) {
+	m, err := r.request(ctx)
+	if err != nil {
+		return time.Time{}, fmt.Errorf("fleet: the run %s: %w", r.id, err)
+	}
+	at, _ := time.Parse(time.RFC3339Nano, m.header.Get(headerNotBefore)) // else it has none
+	return at, nil
 }
 
 // Wait waits for the end of the run.
@@ -314,7 +370,7 @@ func (r *Run) cancelled(ctx context.Context) bool {
 // Retry queues a run again that is dead or was cancelled. It goes on with its log: calls that it has finished are not repeated.
 func (r *Run) Retry(ctx context.Context) error {
 	fail := func(err error) error { return fmt.Errorf("fleet: retrying the run %s: %w", r.id, err) }
-	request, err := r.f.last(ctx, r.subject("work"))
+	request, err := r.request(ctx)
 	if err != nil || request.seq == 0 {
 		return fail(errors.Join(err, ErrNoRun))
 	}
@@ -346,7 +402,7 @@ func (r *Run) Retry(ctx context.Context) error {
 	default:
 		return nil // it is queued or running
 	}
-	again := nats.NewMsg(r.subject("work"))
+	again := nats.NewMsg(request.subject)
 	again.Data = request.body
 	for _, name := range []string{headerDigest, headerObject} {
 		if v := request.header.Get(name); v != "" {
@@ -362,7 +418,7 @@ func (r *Run) Retry(ctx context.Context) error {
 // Runs yields the runs of the fleet in the order of their requests. An error is the last pair.
 func (f *Fleet) Runs(ctx context.Context) iter.Seq2[*Run, error] {
 	return func(yield func(*Run, error) bool) {
-		subject := f.name + ".work.*.*"
+		subject := f.name + ".work.*.*.*"
 		last, err := f.last(ctx, subject)
 		if err != nil {
 			yield(nil, fmt.Errorf("fleet: listing runs: %w", err))
@@ -377,9 +433,7 @@ func (f *Fleet) Runs(ctx context.Context) iter.Seq2[*Run, error] {
 				yield(nil, fmt.Errorf("fleet: listing runs: %w", err))
 				return
 			}
-			id := strings.TrimPrefix(m.Subject, f.name+".work.")
-			agent, _, _ := strings.Cut(id, ".")
-			if !yield(&Run{f, agent, id}, nil) {
+			if !yield(f.runOf(m.Subject), nil) {
 				return
 			}
 			seq = m.Sequence

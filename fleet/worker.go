@@ -14,7 +14,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/drover-agents/drover"
@@ -160,18 +159,14 @@ func (w *Worker) Run(ctx context.Context) error {
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	for _, a := range own.Agents {
-		consumer, err := own.Fleet.work.CreateOrUpdateConsumer(ctx, jetstream.ConsumerConfig{
-			Durable: a.name, FilterSubject: own.Fleet.name + ".work." + a.name + ".*", AckPolicy: jetstream.AckExplicitPolicy,
-			AckWait: own.Lease, MaxDeliver: -1, MaxAckPending: -1,
-		})
+		q, err := own.queueOf(ctx, a.name)
 		if err != nil {
 			stop(errDraining)
 			return advice.Wrap(fmt.Errorf("fleet: the queue of agent %q: %w", a.name, err), "name the agent with letters, digits, - and _")
 		}
-		for range own.Concurrency {
-			wg.Go(func() { own.serve(ctx, work, consumer, a) })
-		}
+		wg.Go(func() { own.serve(ctx, work, q, a) })
 	}
+	wg.Go(func() { own.Fleet.fireSchedules(ctx) })
 	wg.Wait()
 	return nil
 }
@@ -180,23 +175,29 @@ func backoff(attempts int) time.Duration {
 	return min(time.Second<<min(max(attempts-1, 0), 20), 15*time.Minute)
 }
 
-// serve takes requests one after the other until ctx ends. Runs end with work.
-func (w *Worker) serve(ctx, work context.Context, consumer jetstream.Consumer, a Agent) {
-	for ctx.Err() == nil && work.Err() == nil {
-		wait, cancel := context.WithTimeout(ctx, 10*time.Second)
-		unbind := context.AfterFunc(work, cancel)
-		m, err := consumer.Next(jetstream.FetchContext(wait))
-		idle := wait.Err() != nil || errors.Is(err, nats.ErrTimeout)
-		unbind()
-		cancel()
-		if err != nil {
-			if !idle {
-				w.Fleet.log.Warn("no requests can be read; trying again", "agent", a.name, "error", err)
-				pause(ctx, time.Second)
-			}
-			continue
+// serve takes requests until ctx or work ends, up to Concurrency at once. Runs end with work.
+func (w *Worker) serve(ctx, work context.Context, q *queue, a Agent) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(work, cancel)()
+	slots := make(chan struct{}, w.Concurrency)
+	var running sync.WaitGroup
+	defer running.Wait()
+	defer q.pulls.Wait()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case slots <- struct{}{}:
 		}
-		w.deliver(work, m, a)
+		m := q.take(ctx)
+		if m == nil {
+			return
+		}
+		running.Go(func() {
+			defer func() { <-slots }()
+			w.deliver(work, m, a)
+		})
 	}
 }
 
@@ -209,8 +210,14 @@ func pause(ctx context.Context, d time.Duration) {
 
 // deliver makes one attempt at a run. The request is acknowledged when the end is in the log.
 func (w *Worker) deliver(work context.Context, m jetstream.Msg, a Agent) {
-	r := &Run{w.Fleet, a.name, strings.TrimPrefix(m.Subject(), w.Fleet.name+".work.")}
+	r := w.Fleet.runOf(m.Subject())
 	note := w.Fleet.log.With("run", r.id, "worker", w.Name)
+	if wait := w.Fleet.early(m.Headers()); wait > 0 {
+		if err := m.NakWithDelay(min(wait, w.Fleet.check)); err != nil {
+			note.Warn("a run that waits for its time is not handed back", "error", err)
+		}
+		return
+	}
 	log, err := w.Fleet.OpenLog(work, r.id, w.Name)
 	switch {
 	case errors.Is(err, ErrEnded):
