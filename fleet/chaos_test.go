@@ -16,6 +16,7 @@ import (
 	"github.com/drover-agents/drover/agent/agenttest"
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/fleet"
+	"github.com/drover-agents/drover/guard"
 	"github.com/drover-agents/drover/internal/ident"
 )
 
@@ -40,6 +41,7 @@ func chaosWorker(f *fleet.Fleet) fleet.Worker {
 			input, _ := json.Marshal(map[string]string{"command": fmt.Sprintf("%s %d", text, n)})
 			c := event.ToolCall{ID: event.CallID(ident.NewUUID()), Name: "Bash", Input: input}
 			r.Yield(event.Event{Payload: c}, nil)
+			r.Request.Trackers[0].Record(guard.Usage{OutputTokens: 2})
 			d := r.Request.Host.Decide(r.Context, c)
 			result := event.ToolResult{ID: c.ID, Name: c.Name, Status: event.ToolDenied, Failure: &event.ToolFailure{Message: d.Reason}}
 			if d.Verdict == event.Allow {
@@ -99,6 +101,9 @@ func chaos(t *testing.T, kind string) {
 		open = func() *fleet.Fleet { return openOn(t, kind, name) }
 	}
 	f := open()
+	if err := f.SetLimit(t.Context(), "asks", fleet.Limit{Runs: 6, TokensPerDay: 1e6, TokensPerAttempt: 10}); err != nil {
+		t.Fatal(err)
+	}
 	var ids []string
 	for i := range chaosRuns {
 		ids = append(ids, submit(t, f, fmt.Sprintf("run-%03d", i), fmt.Sprint(i)).ID())
@@ -143,6 +148,7 @@ func chaos(t *testing.T, kind string) {
 			t.Errorf("%s ended with %+v", id, result)
 		}
 	}
+	settled(t, f)
 	if kind == "cluster" {
 		for i := range running {
 			kill(i)
@@ -156,6 +162,20 @@ func chaos(t *testing.T, kind string) {
 		t.Error(p)
 	}
 	checkEffects(t, effects, unknown)
+	checkSpent(t, f)
+}
+
+// checkSpent compares what was spent with what attempts consumed: those of dead workers keep their reservation. At midnight in UTC it fails.
+func checkSpent(t *testing.T, f *fleet.Fleet) {
+	t.Helper()
+	total, err := f.Spent(t.Context(), "asks", time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%d tokens spent, %d reserved by attempts of dead workers", total.Tokens, total.ReservedTokens)
+	if least := int64(chaosRuns * chaosCalls * 2); total.Tokens+total.ReservedTokens < least || total.ReservedTokens%10 != 0 {
+		t.Errorf("%d tokens were spent and %d are reserved, want %d at least", total.Tokens, total.ReservedTokens, least)
+	}
 }
 
 // checkEffects counts the calls that were executed: none twice, and as many missing as have an unknown outcome at most.

@@ -8,6 +8,8 @@ import (
 
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
+
+	"github.com/drover-agents/drover/guard"
 )
 
 // StartServer starts the embedded server of a folder.
@@ -42,4 +44,16 @@ func FireStale(ctx context.Context, f *Fleet, times int) error {
 		}
 	}
 	return nil
+}
+
+// Admit counts an attempt of a run before it begins, and returns how to settle it.
+func Admit(ctx context.Context, r *Run) (settle func(used guard.Usage) error, reason string, err error) {
+	adm, reason, err := r.f.admit(ctx, r)
+	return func(used guard.Usage) error { return r.f.settle(r, adm, used, false) }, reason, err
+}
+
+// UnderWay is how many runs count as under way for the limits.
+func UnderWay(ctx context.Context, f *Fleet) (int, error) {
+	a, err := f.admissions(ctx)
+	return len(a.Running), err
 }

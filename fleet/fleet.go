@@ -51,7 +51,7 @@ type Fleet struct {
 	conn    *nats.Conn
 	js      jetstream.JetStream
 	logs    jetstream.Stream
-	work    jetstream.Stream // requests, requests to cancel, and schedules
+	work    jetstream.Stream // requests, requests to cancel, schedules and limits
 	objects jetstream.ObjectStore
 	limit   int // the longest body of a message; longer ones are objects
 	now     func() time.Time
@@ -203,7 +203,7 @@ func (f *Fleet) setUp(ctx context.Context, replicas int) (err error) {
 	})
 	if err == nil {
 		f.work, err = f.js.CreateOrUpdateStream(ctx, jetstream.StreamConfig{
-			Name: f.name + "-work", MaxMsgsPerSubject: 1, Subjects: []string{f.name + ".work.*.*.*", f.name + ".cancel.*.*", f.name + ".schedule.*"},
+			Name: f.name + "-work", MaxMsgsPerSubject: 1, Subjects: []string{f.name + ".work.*.*.*", f.name + ".cancel.*.*", f.name + ".schedule.*", f.limitsSubject(), f.admissionsSubject()},
 			Replicas: replicas, Storage: jetstream.FileStorage, Description: "the requests of the runs of Drover",
 		})
 	}

@@ -207,7 +207,7 @@ func (f *Fleet) fireDue(ctx context.Context) (next time.Time, err error) {
 		tick, err := f.fire(ctx, s)
 		if err != nil {
 			f.log.Warn("a schedule is not fired; trying again", "schedule", s.Name, "error", err)
-			tick = f.now().Add(time.Second)
+			tick = f.now().Add(f.check)
 		}
 		if next.IsZero() || tick.Before(next) {
 			next = tick

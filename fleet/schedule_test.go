@@ -200,7 +200,7 @@ func TestSubmit_NotBefore(t *testing.T) {
 	onEach(t, func(t *testing.T, open func(*testing.T) *fleet.Fleet) {
 		clock, f := newClock(), open(t)
 		fleet.SetClock(f, clock.now, 20*time.Millisecond)
-		at := clock.now().Add(time.Hour)
+		at := clock.now().Add(100 * time.Millisecond) // of a clock that does not go on by itself
 		later, err := f.Submit(t.Context(), "asks", question{"Later?"}, &fleet.SubmitOptions{NotBefore: at})
 		if err != nil {
 			t.Fatal(err)

@@ -51,6 +51,9 @@ type task struct {
 	request []byte
 	session *session.Session
 	beat    *guard.Heartbeat
+	// The limits: what admitted the attempt, and what counts it. Both may be nil.
+	admission *admission
+	tracker   *guard.Tracker
 }
 
 // A permanentError cannot be helped by another attempt.
@@ -107,6 +110,9 @@ func answerOf[Req, Resp any](ctx context.Context, h Handler[Req, Resp], t *task,
 	}
 	if len(past.past) > 0 {
 		o.AppendSystemPrompt = strings.TrimSpace(o.AppendSystemPrompt + "\n\n" + interrupted)
+	}
+	if err := t.bound(&o); err != nil {
+		return answer, err
 	}
 	resp, err := drover.Evaluate(ctx, h.Adapter, p, &o)
 	if err != nil {
@@ -180,6 +186,10 @@ func (w *Worker) serve(ctx, work context.Context, q *queue, a Agent) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(work, cancel)()
+	sub, changed, err := w.Fleet.hints(w.Fleet.name + ".*") // limits and admissions
+	if err == nil {                                         // else they are read now and then
+		defer func() { _ = sub.Unsubscribe() }()
+	}
 	slots := make(chan struct{}, w.Concurrency)
 	var running sync.WaitGroup
 	defer running.Wait()
@@ -189,6 +199,9 @@ func (w *Worker) serve(ctx, work context.Context, q *queue, a Agent) {
 		case <-ctx.Done():
 			return
 		case slots <- struct{}{}:
+		}
+		if !w.Fleet.awaitRoom(ctx, a.name, changed, w.Lease) {
+			return
 		}
 		m := q.take(ctx)
 		if m == nil {
@@ -213,26 +226,51 @@ func (w *Worker) deliver(work context.Context, m jetstream.Msg, a Agent) {
 	r := w.Fleet.runOf(m.Subject())
 	note := w.Fleet.log.With("run", r.id, "worker", w.Name)
 	if wait := w.Fleet.early(m.Headers()); wait > 0 {
-		if err := m.NakWithDelay(min(wait, w.Fleet.check)); err != nil {
+		if err := m.NakWithDelay(max(wait/4, min(wait, w.Fleet.check))); err != nil {
 			note.Warn("a run that waits for its time is not handed back", "error", err)
 		}
 		return
 	}
-	log, err := w.Fleet.OpenLog(work, r.id, w.Name)
-	switch {
-	case errors.Is(err, ErrEnded):
-		err = m.Ack()
-	case err != nil:
+	adm, refused, err := w.Fleet.admit(work, r)
+	if err == nil && refused == "" {
+		err = w.admitted(work, m, r, adm, a)
+	} else {
 		err = errors.Join(err, m.NakWithDelay(time.Second))
-	default:
-		err = w.attempt(work, m, r, log, a)
 	}
 	if err != nil {
 		note.Warn("the attempt at a run is not recorded; the run goes on with the next delivery", "error", err)
 	}
 }
 
-func (w *Worker) attempt(work context.Context, m jetstream.Msg, r *Run, log *Log, a Agent) error {
+// admitted makes an attempt that the limits admit. The queue learns of its end after the limits, so that no run counts as under way
+// that is not delivered again.
+func (w *Worker) admitted(work context.Context, m jetstream.Msg, r *Run, adm *admission, a Agent) error {
+	t := &task{beat: guard.NewHeartbeat(nil), admission: adm}
+	then, elsewhere := m.Ack, false
+	log, err := w.Fleet.OpenLog(work, r.id, w.Name)
+	switch {
+	case errors.Is(err, ErrEnded):
+		err = nil
+	case err != nil:
+		then, elsewhere = func() error { return m.NakWithDelay(time.Second) }, adm != nil && adm.counted
+	default:
+		t.log = log
+		then, err = w.attempt(work, m, r, t, a)
+		select {
+		case <-log.Lost():
+			elsewhere = true
+		default:
+		}
+	}
+	if settled := w.Fleet.settle(r, adm, t.tracker.Consumed(), elsewhere); settled != nil || then == nil {
+		return errors.Join(err, settled)
+	}
+	return errors.Join(err, then())
+}
+
+// attempt makes an attempt, and returns what the queue is to know. Nil is nothing.
+func (w *Worker) attempt(work context.Context, m jetstream.Msg, r *Run, t *task, a Agent) (then func() error, err error) {
+	log := t.log
 	defer log.Close()
 	attempts := log.tail.attempts
 	if attempts > int64(w.Attempts) {
@@ -240,7 +278,6 @@ func (w *Worker) attempt(work context.Context, m jetstream.Msg, r *Run, log *Log
 	}
 	ctx, cancel := context.WithCancelCause(work)
 	defer cancel(nil)
-	t := &task{log: log, beat: guard.NewHeartbeat(nil)}
 	var alive sync.WaitGroup
 	alive.Go(func() { w.keepAlive(ctx, cancel, m, r, t) })
 	output, err := w.handle(ctx, m, t, a)
@@ -249,7 +286,7 @@ func (w *Worker) attempt(work context.Context, m jetstream.Msg, r *Run, log *Log
 	alive.Wait()
 	switch permanent := (permanentError{}); {
 	case errors.Is(cause, ErrLost), errors.Is(err, ErrLost):
-		return nil // another worker has the run
+		return nil, nil // another worker has the run
 	case err == nil:
 		return w.end(m, log, Result{State: Succeeded, Output: output})
 	case errors.Is(cause, errCancelled):
@@ -257,14 +294,14 @@ func (w *Worker) attempt(work context.Context, m jetstream.Msg, r *Run, log *Log
 	case errors.Is(cause, errStuck):
 		err = fmt.Errorf("%w for %s", errStuck, w.Stuck)
 	case cause != nil: // drained, or the fleet is closed
-		return errors.Join(log.note(kindReleased, nil), m.Nak())
+		return m.Nak, log.note(kindReleased, nil)
 	case errors.As(err, &permanent):
 		return w.end(m, log, Result{State: Dead, Reason: advice.Text(err)})
 	}
 	if attempts >= int64(w.Attempts) {
 		return w.end(m, log, Result{State: Dead, Reason: advice.Text(err)})
 	}
-	return errors.Join(log.note(kindFailed, advice.Text(err)), m.NakWithDelay(w.Backoff(int(attempts))))
+	return func() error { return m.NakWithDelay(w.Backoff(int(attempts))) }, log.note(kindFailed, advice.Text(err))
 }
 
 // lastFailure is why a run has no attempts left without one that says so: its worker has died each time.
@@ -281,13 +318,13 @@ func (w *Worker) lastFailure(ctx context.Context, log *Log) string {
 	return "its worker has died in the last of its attempts; the last failure before: " + last
 }
 
-// end records the end of a run, then acknowledges its request.
-func (w *Worker) end(m jetstream.Msg, log *Log, result Result) error {
+// end records the end of a run. Its request is acknowledged after that.
+func (w *Worker) end(m jetstream.Msg, log *Log, result Result) (then func() error, err error) {
 	result.Attempts, result.Ended = log.tail.attempts, time.Now()
 	if err := log.note(kindEnd, result); err != nil {
-		return err
+		return nil, err
 	}
-	return m.Ack()
+	return m.Ack, nil
 }
 
 // handle calls the agent. What it does with the session is in the log before it returns.
