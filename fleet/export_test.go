@@ -4,10 +4,12 @@ package fleet
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/drover-agents/drover/guard"
 )
@@ -56,4 +58,50 @@ func Admit(ctx context.Context, r *Run) (settle func(used guard.Usage) error, re
 func UnderWay(ctx context.Context, f *Fleet) (int, error) {
 	a, err := f.admissions(ctx)
 	return len(a.Running), err
+}
+
+// OpenLogFor opens a log for a delivery of the request with a sequence.
+func OpenLogFor(ctx context.Context, f *Fleet, id string, request uint64) (*Log, error) {
+	return f.openLog(ctx, id, "late", request)
+}
+
+// RequestOf is the sequence of the request of a run.
+func RequestOf(ctx context.Context, r *Run) (uint64, error) {
+	m, err := r.request(ctx)
+	return m.seq, err
+}
+
+// Kept are the names of all objects, and how many messages the log of a run has.
+func Kept(ctx context.Context, f *Fleet, r *Run) (objects []string, messages uint64, err error) {
+	all, err := f.objects.List(ctx)
+	if err != nil && !errors.Is(err, jetstream.ErrNoObjectsFound) {
+		return nil, 0, err
+	}
+	for _, o := range all {
+		objects = append(objects, o.Name)
+	}
+	info, err := f.logs.Info(ctx, jetstream.WithSubjectFilter(r.subject("log")))
+	if err != nil {
+		return nil, 0, err
+	}
+	return objects, info.State.Subjects[r.subject("log")], nil
+}
+
+// PutOrphan keeps an object that no message refers to.
+func PutOrphan(ctx context.Context, f *Fleet, name string) error {
+	_, err := f.objects.PutBytes(ctx, name, []byte("lost"))
+	return err
+}
+
+// MarkRemoved begins to remove a run, as a process does that dies then.
+func MarkRemoved(ctx context.Context, r *Run) error {
+	m, err := r.f.last(ctx, r.subject("log"))
+	if err != nil {
+		return err
+	}
+	request, err := r.request(ctx)
+	if err == nil {
+		_, err = r.markRemoved(ctx, request.seq, m.seq, "")
+	}
+	return err
 }

@@ -198,7 +198,7 @@ func (f *Fleet) setUp(ctx context.Context, replicas int) (err error) {
 	}
 	// Without direct reads the leader answers, which knows the last message.
 	f.logs, err = f.js.CreateOrUpdateStream(ctx, jetstream.StreamConfig{
-		Name: f.name + "-logs", Subjects: []string{f.name + ".log.>"}, Replicas: replicas, Storage: jetstream.FileStorage,
+		Name: f.name + "-logs", Subjects: []string{f.name + ".log.>"}, Replicas: replicas, Storage: jetstream.FileStorage, AllowMsgTTL: true,
 		Description: "the logs of the runs of Drover",
 	})
 	if err == nil {

@@ -96,20 +96,25 @@ const (
 
 // OpenLog takes over the log of a run as its only holder. A new log is empty. The holder is a name for people. ID is one or more tokens of letters, digits, - and _, with dots between them.
 func (f *Fleet) OpenLog(ctx context.Context, id, holder string) (*Log, error) {
+	return f.openLog(ctx, id, holder, 0)
+}
+
+// openLog opens the log for a delivery of the request with a sequence. Zero is none.
+func (f *Fleet) openLog(ctx context.Context, id, holder string, request uint64) (*Log, error) {
 	for token := range strings.SplitSeq(id, ".") {
 		if !validToken(token) {
 			return nil, advice.Wrap(fmt.Errorf("fleet: %q cannot be the id of a log", id), "use letters, digits, - and _, and dots between them")
 		}
 	}
 	l := &Log{f: f, id: id, subject: f.name + ".log." + id, lost: make(chan struct{})}
-	if err := l.claim(ctx, holder); err != nil {
+	if err := l.claim(ctx, holder, request); err != nil {
 		return nil, fmt.Errorf("fleet: opening the log %s: %w", id, err)
 	}
 	return l, nil
 }
 
 // claim makes this holder the last one.
-func (l *Log) claim(ctx context.Context, holder string) error {
+func (l *Log) claim(ctx context.Context, holder string, request uint64) error {
 	for {
 		last, err := l.f.last(ctx, l.subject)
 		if err != nil {
@@ -120,6 +125,9 @@ func (l *Log) claim(ctx context.Context, holder string) error {
 		}
 		if l.tail.kind == kindEnd {
 			return ErrEnded
+		}
+		if l.tail.kind == kindRemoved && request != 0 && request <= requestOf(&last) {
+			return ErrEnded // the delivery is of the removed run
 		}
 		l.tail.attempts++
 		m := l.message(kindClaim)
@@ -461,6 +469,7 @@ type message struct {
 	header  nats.Header
 	body    []byte
 	subject string
+	time    time.Time // when the server kept it
 }
 
 func (m *message) kind() string { return m.header.Get(headerKind) }
@@ -474,7 +483,7 @@ func (f *Fleet) last(ctx context.Context, subject string) (message, error) {
 	if err != nil {
 		return message{}, fmt.Errorf("reading the last message: %w", err)
 	}
-	return message{m.Sequence, m.Header, m.Data, m.Subject}, nil
+	return message{m.Sequence, m.Header, m.Data, m.Subject, m.Time}, nil
 }
 
 // errBehind means that the subject has a later message than the one that was expected.
@@ -573,7 +582,7 @@ func (f *Fleet) message(ctx context.Context, subject string, seq uint64) (*messa
 	if err != nil {
 		return nil, err
 	}
-	m := &message{raw.Sequence, raw.Header, raw.Data, raw.Subject}
+	m := &message{raw.Sequence, raw.Header, raw.Data, raw.Subject, raw.Time}
 	if name := m.header.Get(headerObject); name != "" {
 		if m.body, err = f.objects.GetBytes(ctx, name); err != nil {
 			return nil, fmt.Errorf("the body of message %d: %w", m.seq, err)

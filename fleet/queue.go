@@ -3,6 +3,7 @@
 package fleet
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -10,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 	"strings"
 	"time"
 
@@ -83,24 +85,43 @@ func (f *Fleet) Submit(ctx context.Context, agent string, request any, opts *Sub
 	if !o.NotBefore.IsZero() {
 		m.Header.Set(headerNotBefore, o.NotBefore.UTC().Format(time.RFC3339Nano))
 	}
-	if err := f.setBody(ctx, m, r.id, body); err != nil {
-		return nil, fmt.Errorf("fleet: submitting to %s: %w", agent, err)
+	for {
+		if err := f.setBody(ctx, m, r.id, body); err != nil {
+			return nil, fmt.Errorf("fleet: submitting to %s: %w", agent, err)
+		}
+		if _, err = f.append(ctx, m, 0); err == nil {
+			return r, nil
+		}
+		f.dropBody(m, err)
+		if !errors.Is(err, errBehind) {
+			return nil, advice.Wrap(fmt.Errorf("fleet: submitting to %s: %w", agent, err), "submit again with the same Key")
+		}
+		first, gone, err := r.existing(ctx)
+		switch {
+		case err != nil:
+			return nil, fmt.Errorf("fleet: submitting to %s: %w", agent, err)
+		case gone:
+		case first.header.Get(headerDigest) != m.Header.Get(headerDigest):
+			return nil, advice.Wrap(fmt.Errorf("%w: agent %s, run %s", ErrKeyTaken, agent, r.id), "use another Key for another request")
+		default:
+			return r, nil
+		}
 	}
-	if _, err = f.append(ctx, m, 0); err == nil {
-		return r, nil
+}
+
+// existing is the request of the run, unless the run is removed. A removal that was interrupted goes on.
+func (r *Run) existing(ctx context.Context) (request message, gone bool, err error) {
+	if request, err = r.request(ctx); err != nil || request.seq == 0 {
+		return request, true, err
 	}
-	f.dropBody(m, err)
-	if !errors.Is(err, errBehind) {
-		return nil, advice.Wrap(fmt.Errorf("fleet: submitting to %s: %w", agent, err), "submit again with the same Key")
+	m, err := r.f.last(ctx, r.subject("log"))
+	if err != nil || m.kind() != kindRemoved || request.seq > requestOf(&m) {
+		return request, false, err
 	}
-	first, err := r.request(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("fleet: submitting to %s: %w", agent, err)
+	if err := r.Remove(ctx); err != nil && !errors.Is(err, ErrNoRun) && !errors.Is(err, ErrNotEnded) {
+		return request, false, err
 	}
-	if first.header.Get(headerDigest) != m.Header.Get(headerDigest) {
-		return nil, advice.Wrap(fmt.Errorf("%w: agent %s, run %s", ErrKeyTaken, agent, r.id), "use another Key for another request")
-	}
-	return r, nil
+	return request, true, nil
 }
 
 // Run finds a run by its id.
@@ -211,12 +232,20 @@ func (r *Run) State(ctx context.Context) (State, error) {
 			return "", err
 		}
 		return result.State, nil
+	case kindRemoved:
+		if gone, err := r.gone(ctx, &m); err != nil || gone {
+			return "", fmt.Errorf("fleet: the run %s: %w", r.id, cmp.Or(err, ErrNoRun))
+		}
+		return Queued, nil
 	}
 	return Running, nil
 }
 
 func (r *Run) resultIn(ctx context.Context, seq uint64) (*Result, error) {
 	m, err := r.f.message(ctx, r.subject("log"), seq)
+	if errors.Is(err, jetstream.ErrMsgNotFound) || errors.Is(err, jetstream.ErrObjectNotFound) || err == nil && m.seq != seq {
+		err = ErrNoRun // it was removed meanwhile
+	}
 	if err != nil {
 		return nil, fmt.Errorf("fleet: the run %s: %w", r.id, err)
 	}
@@ -278,6 +307,10 @@ func (r *Run) follow(ctx context.Context) iter.Seq2[*message, error] {
 			}
 			if err == nil && m.seq > seen {
 				seen = m.seq
+				if gone, err := r.gone(ctx, &m); err != nil || gone {
+					yield(nil, fmt.Errorf("fleet: following the run %s: %w", r.id, cmp.Or(err, ErrNoRun)))
+					return
+				}
 				if !yield(&m, nil) {
 					return
 				}
@@ -340,10 +373,14 @@ func (r *Run) Cancel(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("fleet: cancelling the run %s: %w", r.id, err)
 		}
-		switch m.kind() {
-		case kindEnd:
+		gone, err := r.gone(ctx, &m)
+		if err != nil {
+			return fmt.Errorf("fleet: cancelling the run %s: %w", r.id, err)
+		}
+		switch kind := m.kind(); {
+		case kind == kindEnd || gone:
 			return nil
-		case "", kindFailed, kindReleased, kindRetry:
+		case slices.Contains([]string{"", kindFailed, kindReleased, kindRetry, kindRemoved}, kind):
 			end := newMessage(r.subject("log"), kindEnd, tail)
 			end.Data, _ = plainjson.Marshal(Result{State: Cancelled, Reason: reasonCancelled, Attempts: tail.attempts, Ended: time.Now()}) // it has a JSON form
 			if _, err = r.f.append(ctx, end, m.seq); errors.Is(err, errBehind) {
@@ -398,6 +435,11 @@ func (r *Run) Retry(ctx context.Context) error {
 		if _, err := r.f.append(ctx, newMessage(r.subject("log"), kindRetry, tail), m.seq); err != nil {
 			return fail(err)
 		}
+	case kindRemoved:
+		if gone, err := r.gone(ctx, &m); err != nil || gone {
+			return fail(cmp.Or(err, ErrNoRun))
+		}
+		return nil // it was submitted again
 	case kindRetry: // an earlier Retry may have got no further
 	default:
 		return nil // it is queued or running

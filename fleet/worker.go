@@ -140,6 +140,8 @@ type Worker struct {
 	Backoff func(attempts int) time.Duration
 	// Drain is how long runs may go on when the context of Run has ended, before they are handed back. Zero means 30 seconds.
 	Drain time.Duration
+	// Retention is how long ended runs of all agents are kept. The worker removes others when it begins, and each hour.
+	Retention Retention
 }
 
 // Causes of the end of an attempt.
@@ -173,6 +175,7 @@ func (w *Worker) Run(ctx context.Context) error {
 		wg.Go(func() { own.serve(ctx, work, q, a) })
 	}
 	wg.Go(func() { own.Fleet.fireSchedules(ctx) })
+	wg.Go(func() { own.prune(ctx) })
 	wg.Wait()
 	return nil
 }
@@ -242,12 +245,20 @@ func (w *Worker) deliver(work context.Context, m jetstream.Msg, a Agent) {
 	}
 }
 
+func sequenceOf(m jetstream.Msg) uint64 {
+	meta, err := m.Metadata()
+	if err != nil {
+		return 0 // it is no message of a stream
+	}
+	return meta.Sequence.Stream
+}
+
 // admitted makes an attempt that the limits admit. The queue learns of its end after the limits, so that no run counts as under way
 // that is not delivered again.
 func (w *Worker) admitted(work context.Context, m jetstream.Msg, r *Run, adm *admission, a Agent) error {
 	t := &task{beat: guard.NewHeartbeat(nil), admission: adm}
 	then, elsewhere := m.Ack, false
-	log, err := w.Fleet.OpenLog(work, r.id, w.Name)
+	log, err := w.Fleet.openLog(work, r.id, w.Name, sequenceOf(m))
 	switch {
 	case errors.Is(err, ErrEnded):
 		err = nil
