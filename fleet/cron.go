@@ -12,11 +12,11 @@ import (
 	"github.com/drover-agents/drover/advice"
 )
 
-// A cron is a set of minutes of the wall clock in a time zone, as sets of bits.
+// A cron is a set of minutes of the local time of a zone, as sets of bits.
 type cron struct {
 	minute, hour, day, month, weekday uint64
 	eitherDay                         bool // a day fits if one of the two fields fits, not both
-	everyHour                         bool // it follows the time that passes, not the wall clock, where the two differ
+	everyHour                         bool // it follows the time that passes, not the local time, where the two differ
 	zone                              *time.Location
 }
 
@@ -154,23 +154,23 @@ func (c *cron) next(after time.Time) time.Time {
 		if !end.IsZero() && !end.After(at) { // so it is on the last day of a leap year that the database leaves to a rule
 			end = at.Add(24 * time.Hour)
 		}
-		wall := wallAt(at, at)
+		local := localAt(at, at)
 		if !start.IsZero() && !c.everyHour {
-			before := wallAt(start, start.Add(-time.Nanosecond)) // what the clocks showed at the change
-			if at.Equal(start) && before.Before(wall) {
-				if left := c.match(before); !left.IsZero() && left.Before(wall) {
+			before := localAt(start, start.Add(-time.Nanosecond)) // what the clocks showed at the change
+			if at.Equal(start) && before.Before(local) {
+				if left := c.match(before); !left.IsZero() && left.Before(local) {
 					return start
 				}
 			}
-			if wall.Before(before) { // it comes the second time
-				wall = before
+			if local.Before(before) { // it comes the second time
+				local = before
 			}
 		}
-		wall = c.match(wall)
-		if wall.IsZero() {
-			return wall
+		local = c.match(local)
+		if local.IsZero() {
+			return local
 		}
-		tick := wall.Add(-offsetOf(at)).In(c.zone)
+		tick := local.Add(-offsetOf(at)).In(c.zone)
 		if end.IsZero() || tick.Before(end) {
 			return tick
 		}
@@ -179,8 +179,8 @@ func (c *cron) next(after time.Time) time.Time {
 	return time.Time{}
 }
 
-// wallAt is what a clock shows at a time, with the offset of another one, in the coordinates of UTC.
-func wallAt(t, offset time.Time) time.Time { return t.UTC().Add(offsetOf(offset)) }
+// localAt is what a clock shows at a time, with the offset of another one, in the coordinates of UTC.
+func localAt(t, offset time.Time) time.Time { return t.UTC().Add(offsetOf(offset)) }
 
 func offsetOf(t time.Time) time.Duration {
 	_, seconds := t.Zone()

@@ -78,22 +78,22 @@ func TestCron_RefusesWhatIsNotOne(t *testing.T) {
 	}
 }
 
-// reference finds ticks by reading the clock on the wall at each minute.
+// reference finds ticks by reading the local time at each minute.
 func (c *cron) reference(after, until time.Time) (ticks []time.Time) {
-	fits := func(wall time.Time) bool {
-		return c.minute>>wall.Minute()&1 != 0 && c.hour>>wall.Hour()&1 != 0 && c.month>>wall.Month()&1 != 0 && c.matchDay(wall)
+	fits := func(local time.Time) bool {
+		return c.minute>>local.Minute()&1 != 0 && c.hour>>local.Hour()&1 != 0 && c.month>>local.Month()&1 != 0 && c.matchDay(local)
 	}
-	wallOf := func(at time.Time) time.Time { return wallAt(at, at.In(c.zone)) }
+	localOf := func(at time.Time) time.Time { return localAt(at, at.In(c.zone)) }
 	const minutes = 26 * 60 // so that a change before is known
 	begin := after.Add(-minutes * time.Minute).Truncate(time.Minute)
 	shown := map[time.Time]bool{}
 	for at := begin; at.Before(until); at = at.Add(time.Minute) {
-		wall := wallOf(at)
-		tick := fits(wall) && (c.everyHour || !shown[wall])
-		for left := wallOf(at.Add(-time.Minute)).Add(time.Minute); left.Before(wall) && !c.everyHour; left = left.Add(time.Minute) {
+		local := localOf(at)
+		tick := fits(local) && (c.everyHour || !shown[local])
+		for left := localOf(at.Add(-time.Minute)).Add(time.Minute); left.Before(local) && !c.everyHour; left = left.Add(time.Minute) {
 			tick = tick || fits(left)
 		}
-		shown[wall] = true
+		shown[local] = true
 		if tick && at.After(after) {
 			ticks = append(ticks, at)
 		}
@@ -101,8 +101,8 @@ func (c *cron) reference(after, until time.Time) (ticks []time.Time) {
 	return ticks
 }
 
-// The ticks are those that a reader of the wall clock finds, around each change of the clocks.
-func TestCron_FollowsTheClockOnTheWall(t *testing.T) {
+// The ticks are those that a reader of a local clock finds, around each change of the clocks.
+func TestCron_FollowsTheLocalTime(t *testing.T) {
 	changes := []struct{ zone, at string }{
 		{"UTC", "2028-02-28T12:00:00Z"}, {"Europe/Berlin", "2026-03-29T01:00:00Z"}, {"Europe/Berlin", "2026-10-25T01:00:00Z"},
 		{"America/St_Johns", "2026-03-08T05:30:00Z"}, {"America/St_Johns", "2026-11-01T04:30:00Z"}, {"Australia/Lord_Howe", "2026-04-04T15:00:00Z"},

@@ -243,7 +243,7 @@ func TestLimit_RunsUnderWay(t *testing.T) {
 	})
 }
 
-func TestSetLimit(t *testing.T) {
+func TestSetLimit_RefusesWhatLimitsNothing(t *testing.T) {
 	f := openOn(t, "embedded", "t"+ident.NewUUID())
 	for _, bad := range []fleet.Limit{
 		{DollarsPerDay: -1}, {DollarsPerDay: math.NaN()}, {DollarsPerDay: math.Inf(1)}, {Runs: -1}, {TokensPerDay: -5}, {DollarsPerDay: 1, DollarsPerAttempt: 2}, {TokensPerAttempt: 1},

@@ -99,7 +99,7 @@ func (f *Fleet) OpenLog(ctx context.Context, id, holder string) (*Log, error) {
 	return f.openLog(ctx, id, holder, 0)
 }
 
-// openLog opens the log for a delivery of the request with a sequence. Zero is none.
+// openLog opens the log for a delivery of the request with a sequence. Zero means no delivery.
 func (f *Fleet) openLog(ctx context.Context, id, holder string, request uint64) (*Log, error) {
 	for token := range strings.SplitSeq(id, ".") {
 		if !validToken(token) {

@@ -119,7 +119,7 @@ func (q *queue) take(ctx context.Context) jetstream.Msg {
 	return nil
 }
 
-// waiting takes a request that waits, in the order of this turn. It is nil if there is none.
+// waiting takes a request that waits, in the order of this turn. It is nil if no request waits.
 func (q *queue) waiting() (jetstream.Msg, error) {
 	for _, l := range orderOf(q.turn) {
 		batch, err := q.levels[l].FetchNoWait(1)
