@@ -47,10 +47,10 @@ func (p Priority) level() (string, error) {
 const turns = 16
 
 // orderOf is the order in which the levels are asked for the next request: the highest first, but one turn in four begins with
-// normal, and one in 16 with low.
+// normal, and one in 16 with low. Between two of these is one for high.
 func orderOf(turn int) [len(levels)]int {
 	switch {
-	case turn%turns == turns-1:
+	case turn%turns == turns-4:
 		return [...]int{2, 0, 1}
 	case turn%4 == 2:
 		return [...]int{1, 0, 2}

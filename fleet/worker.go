@@ -54,6 +54,7 @@ type task struct {
 	// The limits: what admitted the attempt, and what counts it. Both may be nil.
 	admission *admission
 	tracker   *guard.Tracker
+	outcome   string
 }
 
 // A permanentError cannot be helped by another attempt.
@@ -142,6 +143,8 @@ type Worker struct {
 	Drain time.Duration
 	// Retention is how long ended runs of all agents are kept. The worker removes others when it begins, and each hour.
 	Retention Retention
+	// Metrics, unless nil, count what this worker does.
+	Metrics *Metrics
 }
 
 // Causes of the end of an attempt.
@@ -161,6 +164,9 @@ func (w *Worker) Run(ctx context.Context) error {
 	if own.Backoff == nil {
 		own.Backoff = backoff
 	}
+	own.Metrics = cmp.Or(own.Metrics, new(Metrics))
+	defer own.Metrics.begin(own.Fleet)()
+	defer context.AfterFunc(ctx, own.Metrics.drain)()
 	work, stop := context.WithCancelCause(own.Fleet.ctx)
 	defer stop(nil)
 	defer context.AfterFunc(ctx, func() { time.AfterFunc(own.Drain, func() { stop(errDraining) }) })()
@@ -172,6 +178,7 @@ func (w *Worker) Run(ctx context.Context) error {
 			stop(errDraining)
 			return advice.Wrap(fmt.Errorf("fleet: the queue of agent %q: %w", a.name, err), "name the agent with letters, digits, - and _")
 		}
+		own.Metrics.serves(q)
 		wg.Go(func() { own.serve(ctx, work, q, a) })
 	}
 	wg.Go(func() { own.Fleet.fireSchedules(ctx) })
@@ -266,12 +273,14 @@ func (w *Worker) admitted(work context.Context, m jetstream.Msg, r *Run, adm *ad
 		then, elsewhere = func() error { return m.NakWithDelay(time.Second) }, adm != nil && adm.counted
 	default:
 		t.log = log
+		ended := w.Metrics.attempt(a.name)
 		then, err = w.attempt(work, m, r, t, a)
 		select {
 		case <-log.Lost():
-			elsewhere = true
+			elsewhere, t.outcome = true, outcomeLost
 		default:
 		}
+		ended(t.outcome)
 	}
 	if settled := w.Fleet.settle(r, adm, t.tracker.Consumed(), elsewhere); settled != nil || then == nil {
 		return errors.Join(err, settled)
@@ -285,7 +294,7 @@ func (w *Worker) attempt(work context.Context, m jetstream.Msg, r *Run, t *task,
 	defer log.Close()
 	attempts := log.tail.attempts
 	if attempts > int64(w.Attempts) {
-		return w.end(m, log, Result{State: Dead, Reason: w.lastFailure(work, log)})
+		return w.end(m, t, Result{State: Dead, Reason: w.lastFailure(work, log)})
 	}
 	ctx, cancel := context.WithCancelCause(work)
 	defer cancel(nil)
@@ -299,19 +308,21 @@ func (w *Worker) attempt(work context.Context, m jetstream.Msg, r *Run, t *task,
 	case errors.Is(cause, ErrLost), errors.Is(err, ErrLost):
 		return nil, nil // another worker has the run
 	case err == nil:
-		return w.end(m, log, Result{State: Succeeded, Output: output})
+		return w.end(m, t, Result{State: Succeeded, Output: output})
 	case errors.Is(cause, errCancelled):
-		return w.end(m, log, Result{State: Cancelled, Reason: reasonCancelled})
+		return w.end(m, t, Result{State: Cancelled, Reason: reasonCancelled})
 	case errors.Is(cause, errStuck):
 		err = fmt.Errorf("%w for %s", errStuck, w.Stuck)
 	case cause != nil: // drained, or the fleet is closed
+		t.outcome = outcomeHandedBack
 		return m.Nak, log.note(kindReleased, nil)
 	case errors.As(err, &permanent):
-		return w.end(m, log, Result{State: Dead, Reason: advice.Text(err)})
+		return w.end(m, t, Result{State: Dead, Reason: advice.Text(err)})
 	}
 	if attempts >= int64(w.Attempts) {
-		return w.end(m, log, Result{State: Dead, Reason: advice.Text(err)})
+		return w.end(m, t, Result{State: Dead, Reason: advice.Text(err)})
 	}
+	t.outcome = outcomeFailed
 	return func() error { return m.NakWithDelay(w.Backoff(int(attempts))) }, log.note(kindFailed, advice.Text(err))
 }
 
@@ -330,9 +341,9 @@ func (w *Worker) lastFailure(ctx context.Context, log *Log) string {
 }
 
 // end records the end of a run. Its request is acknowledged after that.
-func (w *Worker) end(m jetstream.Msg, log *Log, result Result) (then func() error, err error) {
-	result.Attempts, result.Ended = log.tail.attempts, time.Now()
-	if err := log.note(kindEnd, result); err != nil {
+func (w *Worker) end(m jetstream.Msg, t *task, result Result) (then func() error, err error) {
+	result.Attempts, result.Ended, t.outcome = t.log.tail.attempts, time.Now(), string(result.State)
+	if err := t.log.note(kindEnd, result); err != nil {
 		return nil, err
 	}
 	return m.Ack, nil
