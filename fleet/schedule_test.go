@@ -88,6 +88,7 @@ func TestSchedule_TickHasOneRun(t *testing.T) {
 		}
 		clock.advance(48 * time.Hour)
 		fire()
+		fire()
 		wantRuns(t, f, 6, "after two days without a worker")
 		clock.advance(-48 * time.Hour)
 		fire()
