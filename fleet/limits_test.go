@@ -156,7 +156,8 @@ func TestLimit_RunsWaitForTheNextDayOrAHigherLimit(t *testing.T) {
 
 // An attempt ends at what it has reserved. What it spent beyond that counts.
 func TestLimit_AttemptEndsAtItsReservation(t *testing.T) {
-	f := openOn(t, "embedded", "t"+ident.NewUUID())
+	f, clock := openOn(t, "embedded", "t"+ident.NewUUID()), newClock()
+	fleet.SetClock(f, clock.now, time.Hour)
 	setLimit(t, f, "asks", fleet.Limit{DollarsPerDay: 1, TokensPerDay: 5000})
 	var budget atomic.Value
 	work(t, fleet.Worker{Fleet: f, Attempts: 1, Agents: []fleet.Agent{asks(nil, func(r *agenttest.Run) {
@@ -171,7 +172,7 @@ func TestLimit_AttemptEndsAtItsReservation(t *testing.T) {
 		t.Errorf("the attempt has the budget %+v, want a tenth of the day", b)
 	}
 	settled(t, f)
-	if s := spent(t, f, "asks", time.Now()); s.Dollars != 0.15 || s.ReservedDollars != 0 {
+	if s := spent(t, f, "asks", clock.now()); s.Dollars != 0.15 || s.ReservedDollars != 0 {
 		t.Errorf("after the attempt: %+v", s)
 	}
 }
@@ -197,6 +198,12 @@ func TestLimit_OwnTrackerIsRefused(t *testing.T) {
 // reservation counts as spent.
 func TestLimit_RunsUnderWay(t *testing.T) {
 	onEach(t, func(t *testing.T, open func(*testing.T) *fleet.Fleet) {
+		clock, opened := newClock(), open
+		open = func(t *testing.T) *fleet.Fleet {
+			f := opened(t)
+			fleet.SetClock(f, clock.now, time.Second)
+			return f
+		}
 		dying, begun := open(t), make(chan struct{}, 2)
 		setLimit(t, dying, "asks", fleet.Limit{Runs: 2, TokensPerDay: 1000, TokensPerAttempt: 10})
 		work(t, fleet.Worker{Fleet: dying, Lease: time.Second, Concurrency: 2, Agents: []fleet.Agent{asks(nil, func(r *agenttest.Run) {
@@ -237,7 +244,7 @@ func TestLimit_RunsUnderWay(t *testing.T) {
 		if got := most.Load(); got > 2 {
 			t.Errorf("%d runs were under way at once, want up to 2", got)
 		}
-		if s := spent(t, f, "asks", time.Now()); s.Tokens != 8*3 || s.ReservedTokens != 2*10 {
+		if s := spent(t, f, "asks", clock.now()); s.Tokens != 8*3 || s.ReservedTokens != 2*10 {
 			t.Errorf("after the runs: %+v, want 24 tokens and 20 of the dead attempts", s)
 		}
 	})
