@@ -29,7 +29,7 @@ func BenchmarkSubmit(b *testing.B) {
 	b.Run("jetstream", func(b *testing.B) {
 		for b.Loop() {
 			n++
-			if _, err := f.js.PublishMsg(b.Context(), &nats.Msg{Subject: fmt.Sprintf("%s.work.alone.%d", f.name, n), Data: body}); err != nil {
+			if _, err := f.js.PublishMsg(b.Context(), &nats.Msg{Subject: fmt.Sprintf("%s.work.alone.%d.normal", f.name, n), Data: body}); err != nil {
 				b.Fatal(err)
 			}
 		}

@@ -16,6 +16,7 @@ import (
 	"github.com/drover-agents/drover/agent/agenttest"
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/fleet"
+	"github.com/drover-agents/drover/guard"
 	"github.com/drover-agents/drover/internal/ident"
 )
 
@@ -43,6 +44,7 @@ func chaosWorker(f *fleet.Fleet) fleet.Worker {
 			input, _ := json.Marshal(map[string]string{"command": fmt.Sprintf("%s %d", text, n)})
 			c := event.ToolCall{ID: event.CallID(ident.NewUUID()), Name: "Bash", Input: input}
 			r.Yield(event.Event{Payload: c}, nil)
+			r.Request.Trackers[0].Record(guard.Usage{OutputTokens: 2})
 			d := r.Request.Host.Decide(r.Context, c)
 			result := event.ToolResult{ID: c.ID, Name: c.Name, Status: event.ToolDenied, Failure: &event.ToolFailure{Message: d.Reason}}
 			if d.Verdict == event.Allow {
@@ -80,7 +82,8 @@ func TestChaos_KilledWorkers(t *testing.T) {
 }
 
 func chaos(t *testing.T, kind string) {
-	seed := uint64(time.Now().UnixNano())
+	began := time.Now()
+	seed := uint64(began.UnixNano())
 	t.Logf("seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 0))
 	dir, name := t.TempDir(), "t"+ident.NewUUID()
@@ -106,6 +109,9 @@ func chaos(t *testing.T, kind string) {
 		open = func() *fleet.Fleet { return openOn(t, kind, name) }
 	}
 	f := open()
+	if err := f.SetLimit(t.Context(), "asks", fleet.Limit{Runs: 6, TokensPerDay: 1e6, TokensPerAttempt: 10}); err != nil {
+		t.Fatal(err)
+	}
 	var ids []string
 	for i := range chaosRuns {
 		r, err := f.Submit(t.Context(), []string{"asks", "keeps"}[i%2], question{fmt.Sprintf("run-%03d", i)}, &fleet.SubmitOptions{Key: fmt.Sprint(i)})
@@ -154,6 +160,7 @@ func chaos(t *testing.T, kind string) {
 			t.Errorf("%s ended with %+v", id, result)
 		}
 	}
+	settled(t, f)
 	if kind == "cluster" {
 		for i := range running {
 			kill(i)
@@ -167,6 +174,22 @@ func chaos(t *testing.T, kind string) {
 		t.Error(p)
 	}
 	checkEffects(t, effects, unknown)
+	checkSpent(t, f, began)
+}
+
+// checkSpent compares what was spent with what attempts consumed: those of dead workers keep their reservation.
+func checkSpent(t *testing.T, f *fleet.Fleet, began time.Time) {
+	t.Helper()
+	total := spent(t, f, "asks", began)
+	if now := time.Now(); now.UTC().Day() != began.UTC().Day() {
+		more := spent(t, f, "asks", now)
+		total.Tokens += more.Tokens
+		total.ReservedTokens += more.ReservedTokens
+	}
+	t.Logf("%d tokens spent, %d reserved by attempts of dead workers", total.Tokens, total.ReservedTokens)
+	if least := int64(chaosRuns * chaosCalls * 2); total.Tokens+total.ReservedTokens < least || total.ReservedTokens%10 != 0 {
+		t.Errorf("%d tokens were spent and %d are reserved, want %d at least", total.Tokens, total.ReservedTokens, least)
+	}
 }
 
 // checkEffects counts the calls that were executed: none twice, and as many missing as have an unknown outcome at most.

@@ -14,6 +14,12 @@
 // the end. The end is recorded once, before the request is acknowledged. A request may be delivered again, also late; the log
 // then shows that the run has ended or that another worker has it.
 //
+// # Order, limits and retention
+//
+// A request has a [Priority], and may wait for its time. A [Schedule] submits one again and again: each tick is one run. A [Limit] bounds
+// what an agent or the fleet consumes in a day, and how many runs are under way, on all workers together. [Fleet.Prune] removes
+// runs that have ended.
+//
 // # Recovery
 //
 // If a worker dies, the request is delivered to another one when the lease is over. That one opens the same session. The

@@ -4,9 +4,11 @@ package fleet_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"os"
 	"sync"
+	"time"
 
 	"github.com/drover-agents/drover"
 	"github.com/drover-agents/drover/agent/agenttest"
@@ -50,6 +52,40 @@ func keepPlan(ctx context.Context, dir string) error {
 	}
 	fmt.Println(s.ID(), "has", log.Last(), "entries")
 	return nil
+}
+
+// A schedule that reviews what is new on each working day.
+func ExampleFleet_PutSchedule() {
+	dir, err := os.MkdirTemp("", "fleet")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer os.RemoveAll(dir)
+	f, err := fleet.Open(context.Background(), &fleet.Options{Dir: dir})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer f.Close()
+	s := fleet.Schedule{
+		Name: "morning", Agent: "reviewer", Request: json.RawMessage(`{"change": "all of yesterday"}`),
+		Cron: "30 6 * * mon-fri", TimeZone: "Europe/Berlin",
+	}
+	if err := keepSchedule(context.Background(), f, s); err != nil {
+		fmt.Println(err)
+		return
+	}
+	next, err := s.Next(time.Date(2026, 10, 23, 12, 0, 0, 0, time.UTC)) // a Friday; the clocks go back on Sunday
+	fmt.Println(next.Format(time.RFC3339), err)
+	// Output: 2026-10-26T06:30:00+01:00 <nil>
+}
+
+func keepSchedule(ctx context.Context, f *fleet.Fleet, s fleet.Schedule) error {
+	if err := f.PutSchedule(ctx, s); err != nil {
+		return err
+	}
+	return f.SetLimit(ctx, "reviewer", fleet.Limit{DollarsPerDay: 20, Runs: 4})
 }
 
 // A Review is a request.

@@ -51,9 +51,11 @@ type Fleet struct {
 	conn    *nats.Conn
 	js      jetstream.JetStream
 	logs    jetstream.Stream
-	work    jetstream.Stream // requests, and requests to cancel
+	work    jetstream.Stream // requests, requests to cancel, schedules and limits
 	objects jetstream.ObjectStore
 	limit   int // the longest body of a message; longer ones are objects
+	now     func() time.Time
+	check   time.Duration // how often the clock is read while a run or a schedule waits for its time
 
 	ctx  context.Context // ends with Close
 	stop context.CancelFunc
@@ -178,7 +180,7 @@ func connect(ctx context.Context, o *Options, url string, dial ...nats.Option) (
 		return nil, advice.Wrap(fmt.Errorf("fleet: connecting to %s: %w", cmp.Or(url, "the embedded server"), err),
 			"check Options.URLs, Credentials and TLS")
 	}
-	f := &Fleet{name: name, log: log, conn: conn, limit: min(inlineLimit, int(conn.MaxPayload())/2)}
+	f := &Fleet{name: name, log: log, conn: conn, limit: min(inlineLimit, int(conn.MaxPayload())/2), now: time.Now, check: clockCheck}
 	f.ctx, f.stop = context.WithCancel(context.Background())
 	if err := f.setUp(ctx, max(o.Replicas, 1)); err != nil {
 		f.stop()
@@ -196,12 +198,12 @@ func (f *Fleet) setUp(ctx context.Context, replicas int) (err error) {
 	}
 	// Without direct reads the leader answers, which knows the last message.
 	f.logs, err = f.js.CreateOrUpdateStream(ctx, jetstream.StreamConfig{
-		Name: f.name + "-logs", Subjects: []string{f.name + ".log.>"}, Replicas: replicas, Storage: jetstream.FileStorage,
+		Name: f.name + "-logs", Subjects: []string{f.name + ".log.>"}, Replicas: replicas, Storage: jetstream.FileStorage, AllowMsgTTL: true,
 		Description: "the logs of the runs of Drover",
 	})
 	if err == nil {
 		f.work, err = f.js.CreateOrUpdateStream(ctx, jetstream.StreamConfig{
-			Name: f.name + "-work", Subjects: []string{f.name + ".work.*.*", f.name + ".cancel.*.*"}, MaxMsgsPerSubject: 1,
+			Name: f.name + "-work", MaxMsgsPerSubject: 1, Subjects: []string{f.name + ".work.*.*.*", f.name + ".cancel.*.*", f.name + ".schedule.*", f.limitsSubject(), f.admissionsSubject()},
 			Replicas: replicas, Storage: jetstream.FileStorage, Description: "the requests of the runs of Drover",
 		})
 	}

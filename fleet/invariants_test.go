@@ -19,7 +19,8 @@ import (
 // CheckInvariants reads the logs of runs and returns what is wrong with them:
 //   - each run has ended, exactly once since its last retry, and its log has nothing after the end;
 //   - records are numbered without gaps, and each is from the holder of the log;
-//   - no call that was recorded as finished was executed again by a later attempt.
+//   - no call that was recorded as finished was executed again by a later attempt;
+//   - none of them counts as under way for the limits.
 //
 // The calls of the tests' agents are unlike each other within one attempt. Unknown counts those of unknown outcome.
 func CheckInvariants(ctx context.Context, f *Fleet, ids []string) (problems []string, unknown int, err error) {
@@ -32,6 +33,15 @@ func CheckInvariants(ctx context.Context, f *Fleet, ids []string) (problems []st
 			problems = append(problems, id+": "+p)
 		}
 		unknown += open
+	}
+	a, err := f.admissions(ctx)
+	if err != nil {
+		return nil, 0, err
+	}
+	for _, id := range a.Running {
+		if slices.Contains(ids, id) {
+			problems = append(problems, id+": it still counts as under way")
+		}
 	}
 	return problems, unknown, nil
 }
@@ -181,6 +191,17 @@ func TestCheckInvariants_FindsPlantedViolations(t *testing.T) {
 			c.want != "" && !slices.ContainsFunc(problems, func(p string) bool { return strings.Contains(p, c.want) }) {
 			t.Errorf("%s: %d unknown, %v, %q, want %q", c.name, unknown, err, problems, c.want)
 		}
+	}
+	leaks := func(a *admissions) bool {
+		a.Running = append(a.Running, "asks.leaks")
+		return true
+	}
+	if err := f.changeAdmissions(t.Context(), leaks); err != nil {
+		t.Fatal(err)
+	}
+	problems, _, err := CheckInvariants(t.Context(), f, []string{"asks.leaks"})
+	if err != nil || !slices.ContainsFunc(problems, func(p string) bool { return strings.Contains(p, "under way") }) {
+		t.Errorf("a run that counts for ever: %q, %v", problems, err)
 	}
 	if problems, _, _ := CheckInvariants(t.Context(), f, []string{"asks.lost"}); len(problems) == 0 {
 		t.Error("a lost run has no problem")

@@ -98,20 +98,25 @@ const (
 
 // OpenLog takes over the log of a run as its only holder. A new log is empty. The holder is a name for people. ID is one or more tokens of letters, digits, - and _, with dots between them.
 func (f *Fleet) OpenLog(ctx context.Context, id, holder string) (*Log, error) {
+	return f.openLog(ctx, id, holder, 0)
+}
+
+// openLog opens the log for a delivery of the request with a sequence. Zero means no delivery.
+func (f *Fleet) openLog(ctx context.Context, id, holder string, request uint64) (*Log, error) {
 	for token := range strings.SplitSeq(id, ".") {
 		if !validToken(token) {
 			return nil, advice.Wrap(fmt.Errorf("fleet: %q cannot be the id of a log", id), "use letters, digits, - and _, and dots between them")
 		}
 	}
 	l := &Log{f: f, id: id, subject: f.name + ".log." + id, lost: make(chan struct{})}
-	if err := l.claim(ctx, holder); err != nil {
+	if err := l.claim(ctx, holder, request); err != nil {
 		return nil, fmt.Errorf("fleet: opening the log %s: %w", id, err)
 	}
 	return l, nil
 }
 
 // claim makes this holder the last one.
-func (l *Log) claim(ctx context.Context, holder string) error {
+func (l *Log) claim(ctx context.Context, holder string, request uint64) error {
 	for {
 		last, err := l.f.last(ctx, l.subject)
 		if err != nil {
@@ -122,6 +127,9 @@ func (l *Log) claim(ctx context.Context, holder string) error {
 		}
 		if l.tail.kind == kindEnd {
 			return ErrEnded
+		}
+		if l.tail.kind == kindRemoved && request != 0 && request <= requestOf(&last) {
+			return ErrEnded // the delivery is of the removed run
 		}
 		l.tail.attempts++
 		m := l.message(kindClaim)
@@ -459,9 +467,11 @@ func (l *Log) Close() error {
 
 // A message is one of a stream.
 type message struct {
-	seq    uint64
-	header nats.Header
-	body   []byte
+	seq     uint64
+	header  nats.Header
+	body    []byte
+	subject string
+	time    time.Time // when the server kept it
 }
 
 func (m *message) kind() string { return m.header.Get(headerKind) }
@@ -475,21 +485,21 @@ func (f *Fleet) last(ctx context.Context, subject string) (message, error) {
 	if err != nil {
 		return message{}, fmt.Errorf("reading the last message: %w", err)
 	}
-	return message{m.Sequence, m.Header, m.Data}, nil
+	return message{m.Sequence, m.Header, m.Data, m.Subject, m.Time}, nil
 }
 
 // errBehind means that the subject has a later message than the one that was expected.
 var errBehind = errors.New("another holder has appended")
 
-// append appends a message to its subject, whose last message is the expected one, and returns its sequence when it is
+// append appends a message to its subject, or the subjects of its run, whose last message is the expected one, and returns its sequence when it is
 // kept. It sends the message again as long as the outcome is unknown. An [jetstream.APIError] means that it was refused; with
 // any other error but errBehind the outcome is unknown.
 func (f *Fleet) append(ctx context.Context, m *nats.Msg, expected uint64) (uint64, error) {
-	nonce := ident.NewUUID()
+	nonce, subject := ident.NewUUID(), f.exclusive(m.Subject)
 	m.Header.Set(headerNonce, nonce)
 	for {
 		try, cancel := context.WithTimeout(ctx, sendTimeout)
-		ack, err := f.js.PublishMsg(try, m, jetstream.WithExpectLastSequencePerSubject(expected), jetstream.WithRetryAttempts(0))
+		ack, err := f.js.PublishMsg(try, m, jetstream.WithExpectLastSequenceForSubject(expected, subject), jetstream.WithRetryAttempts(0))
 		cancel()
 		if err == nil {
 			return ack.Sequence, nil
@@ -497,7 +507,7 @@ func (f *Fleet) append(ctx context.Context, m *nats.Msg, expected uint64) (uint6
 		refused := new(jetstream.APIError)
 		switch {
 		case isConflict(err):
-			last, failed := f.last(ctx, m.Subject)
+			last, failed := f.last(ctx, subject)
 			switch {
 			case failed == nil && last.seq > expected && last.header.Get(headerNonce) == nonce:
 				return last.seq, nil // sent before, and the acknowledgement was lost
@@ -574,7 +584,7 @@ func (f *Fleet) message(ctx context.Context, subject string, seq uint64) (*messa
 	if err != nil {
 		return nil, err
 	}
-	m := &message{raw.Sequence, raw.Header, raw.Data}
+	m := &message{raw.Sequence, raw.Header, raw.Data, raw.Subject, raw.Time}
 	if name := m.header.Get(headerObject); name != "" {
 		if m.body, err = f.objects.GetBytes(ctx, name); err != nil {
 			return nil, fmt.Errorf("the body of message %d: %w", m.seq, err)

@@ -3,6 +3,7 @@
 package fleet
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -10,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 	"strings"
 	"time"
 
@@ -35,6 +37,10 @@ type SubmitOptions struct {
 	// Key makes the request idempotent: the same agent, key and request are one run, however often they are submitted.
 	// Empty means a new run each time.
 	Key string
+	// Priority is how soon a worker takes the run. A run that exists already keeps its own.
+	Priority Priority
+	// NotBefore is when the run may begin. The zero value means at once. A run that exists already keeps its own.
+	NotBefore time.Time
 }
 
 // A Run is one request to an agent, wherever it runs.
@@ -44,7 +50,8 @@ type Run struct {
 }
 
 const (
-	headerDigest = "Drover-Digest" // of a request
+	headerDigest    = "Drover-Digest"     // of a request
+	headerNotBefore = "Drover-Not-Before" // of a request that waits for its time
 	// pollEvery is how often a waiting caller reads the log. Between, it is told of appends.
 	pollEvery = 2 * time.Second
 	settle    = 10 * time.Millisecond
@@ -59,32 +66,62 @@ func (f *Fleet) Submit(ctx context.Context, agent string, request any, opts *Sub
 	if err != nil {
 		return nil, fmt.Errorf("fleet: the request to %s: %w", agent, err)
 	}
-	token := ident.NewUUID()
-	if opts != nil && opts.Key != "" {
-		sum := sha256.Sum256([]byte(opts.Key))
-		token = hex.EncodeToString(sum[:16])
+	var o SubmitOptions
+	if opts != nil {
+		o = *opts
 	}
-	r := &Run{f, agent, agent + "." + token}
-	m := nats.NewMsg(r.subject("work"))
-	m.Header.Set(headerDigest, plainjson.Digest(body))
-	if err := f.setBody(ctx, m, r.id, body); err != nil {
-		return nil, fmt.Errorf("fleet: submitting to %s: %w", agent, err)
-	}
-	if _, err = f.append(ctx, m, 0); err == nil {
-		return r, nil
-	}
-	f.dropBody(m, err)
-	if !errors.Is(err, errBehind) {
-		return nil, advice.Wrap(fmt.Errorf("fleet: submitting to %s: %w", agent, err), "submit again with the same Key")
-	}
-	first, err := f.last(ctx, m.Subject)
+	level, err := o.Priority.level()
 	if err != nil {
 		return nil, fmt.Errorf("fleet: submitting to %s: %w", agent, err)
 	}
-	if first.header.Get(headerDigest) != m.Header.Get(headerDigest) {
-		return nil, advice.Wrap(fmt.Errorf("%w: agent %s, run %s", ErrKeyTaken, agent, r.id), "use another Key for another request")
+	token := ident.NewUUID()
+	if o.Key != "" {
+		sum := sha256.Sum256([]byte(o.Key))
+		token = hex.EncodeToString(sum[:16])
 	}
-	return r, nil
+	r := &Run{f, agent, agent + "." + token}
+	m := nats.NewMsg(r.subject("work") + "." + level)
+	m.Header.Set(headerDigest, plainjson.Digest(body))
+	if !o.NotBefore.IsZero() {
+		m.Header.Set(headerNotBefore, o.NotBefore.UTC().Format(time.RFC3339Nano))
+	}
+	for {
+		if err := f.setBody(ctx, m, r.id, body); err != nil {
+			return nil, fmt.Errorf("fleet: submitting to %s: %w", agent, err)
+		}
+		if _, err = f.append(ctx, m, 0); err == nil {
+			return r, nil
+		}
+		f.dropBody(m, err)
+		if !errors.Is(err, errBehind) {
+			return nil, advice.Wrap(fmt.Errorf("fleet: submitting to %s: %w", agent, err), "submit again with the same Key")
+		}
+		first, gone, err := r.existing(ctx)
+		switch {
+		case err != nil:
+			return nil, fmt.Errorf("fleet: submitting to %s: %w", agent, err)
+		case gone:
+		case first.header.Get(headerDigest) != m.Header.Get(headerDigest):
+			return nil, advice.Wrap(fmt.Errorf("%w: agent %s, run %s", ErrKeyTaken, agent, r.id), "use another Key for another request")
+		default:
+			return r, nil
+		}
+	}
+}
+
+// existing is the request of the run, unless the run is removed. A removal that was interrupted goes on.
+func (r *Run) existing(ctx context.Context) (request message, gone bool, err error) {
+	if request, err = r.request(ctx); err != nil || request.seq == 0 {
+		return request, true, err
+	}
+	m, err := r.f.last(ctx, r.subject("log"))
+	if err != nil || m.kind() != kindRemoved || request.seq > requestOf(&m) {
+		return request, false, err
+	}
+	if err := r.Remove(ctx); err != nil && !errors.Is(err, ErrNoRun) && !errors.Is(err, ErrNotEnded) {
+		return request, false, err
+	}
+	return request, true, nil
 }
 
 // Run finds a run by its id.
@@ -94,7 +131,7 @@ func (f *Fleet) Run(ctx context.Context, id string) (*Run, error) {
 		return nil, fmt.Errorf("%w: %q is not an id of a run", ErrNoRun, id)
 	}
 	r := &Run{f, agent, id}
-	m, err := f.last(ctx, r.subject("work"))
+	m, err := r.request(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("fleet: finding the run %s: %w", id, err)
 	}
@@ -106,6 +143,36 @@ func (f *Fleet) Run(ctx context.Context, id string) (*Run, error) {
 
 func (r *Run) subject(what string) string { return r.f.name + "." + what + "." + r.id }
 
+// request is the last message with the request, or the zero value.
+func (r *Run) request(ctx context.Context) (message, error) {
+	return r.f.last(ctx, r.subject("work")+".*")
+}
+
+// exclusive is the subject of which an append must be the next message. The requests of a run are one, whatever their priority.
+func (f *Fleet) exclusive(subject string) string {
+	if strings.HasPrefix(subject, f.name+".work.") {
+		return subject[:strings.LastIndexByte(subject, '.')] + ".*"
+	}
+	return subject
+}
+
+// runOf is the run of the subject of a request.
+func (f *Fleet) runOf(subject string) *Run {
+	id := strings.TrimPrefix(subject, f.name+".work.")
+	id = id[:strings.LastIndexByte(id, '.')]
+	agent, _, _ := strings.Cut(id, ".")
+	return &Run{f, agent, id}
+}
+
+// early is how long a request has to wait for its time.
+func (f *Fleet) early(request nats.Header) time.Duration {
+	at, err := time.Parse(time.RFC3339Nano, request.Get(headerNotBefore))
+	if err != nil {
+		return 0 // it has none
+	}
+	return at.Sub(f.now())
+}
+
 // ID names the run. It begins with the name of the agent.
 func (r *Run) ID() string { return r.id }
 
@@ -114,7 +181,7 @@ type State string
 
 // The states of runs.
 const (
-	// Queued: it waits for a worker, or for its next attempt.
+	// Queued: it waits for a worker, for its next attempt, or for its time; see [Run.NotBefore].
 	Queued State = "queued"
 	// Running: a worker has it. If that worker has died, it is running until its lease is over.
 	Running State = "running"
@@ -165,12 +232,20 @@ func (r *Run) State(ctx context.Context) (State, error) {
 			return "", err
 		}
 		return result.State, nil
+	case kindRemoved:
+		if gone, err := r.gone(ctx, &m); err != nil || gone {
+			return "", fmt.Errorf("fleet: the run %s: %w", r.id, cmp.Or(err, ErrNoRun))
+		}
+		return Queued, nil
 	}
 	return Running, nil
 }
 
 func (r *Run) resultIn(ctx context.Context, seq uint64) (*Result, error) {
 	m, err := r.f.message(ctx, r.subject("log"), seq)
+	if errors.Is(err, jetstream.ErrMsgNotFound) || errors.Is(err, jetstream.ErrObjectNotFound) || err == nil && m.seq != seq {
+		err = ErrNoRun // it was removed meanwhile
+	}
 	if err != nil {
 		return nil, fmt.Errorf("fleet: the run %s: %w", r.id, err)
 	}
@@ -179,6 +254,16 @@ func (r *Run) resultIn(ctx context.Context, seq uint64) (*Result, error) {
 		return nil, fmt.Errorf("fleet: the end of the run %s: %w", r.id, err)
 	}
 	return result, nil
+}
+
+// NotBefore is when the run may begin, or the zero time. [Run.Retry] removes it.
+func (r *Run) NotBefore(ctx context.Context) (time.Time, error) {
+	m, err := r.request(ctx)
+	if err != nil {
+		return time.Time{}, fmt.Errorf("fleet: the run %s: %w", r.id, err)
+	}
+	at, _ := time.Parse(time.RFC3339Nano, m.header.Get(headerNotBefore)) // else it has none
+	return at, nil
 }
 
 // Wait waits for the end of the run.
@@ -222,6 +307,10 @@ func (r *Run) follow(ctx context.Context) iter.Seq2[*message, error] {
 			}
 			if err == nil && m.seq > seen {
 				seen = m.seq
+				if gone, err := r.gone(ctx, &m); err != nil || gone {
+					yield(nil, fmt.Errorf("fleet: following the run %s: %w", r.id, cmp.Or(err, ErrNoRun)))
+					return
+				}
 				if !yield(&m, nil) {
 					return
 				}
@@ -284,10 +373,14 @@ func (r *Run) Cancel(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("fleet: cancelling the run %s: %w", r.id, err)
 		}
-		switch m.kind() {
-		case kindEnd:
+		gone, err := r.gone(ctx, &m)
+		if err != nil {
+			return fmt.Errorf("fleet: cancelling the run %s: %w", r.id, err)
+		}
+		switch kind := m.kind(); {
+		case kind == kindEnd || gone:
 			return nil
-		case "", kindFailed, kindReleased, kindRetry:
+		case slices.Contains([]string{"", kindFailed, kindReleased, kindRetry, kindRemoved}, kind):
 			end := newMessage(r.subject("log"), kindEnd, tail)
 			end.Data, _ = plainjson.Marshal(Result{State: Cancelled, Reason: reasonCancelled, Attempts: tail.attempts, Ended: time.Now()}) // it has a JSON form
 			if _, err = r.f.append(ctx, end, m.seq); errors.Is(err, errBehind) {
@@ -314,7 +407,7 @@ func (r *Run) cancelled(ctx context.Context) bool {
 // Retry queues a run again that is dead or was cancelled. It goes on with its log: calls that it has finished are not repeated.
 func (r *Run) Retry(ctx context.Context) error {
 	fail := func(err error) error { return fmt.Errorf("fleet: retrying the run %s: %w", r.id, err) }
-	request, err := r.f.last(ctx, r.subject("work"))
+	request, err := r.request(ctx)
 	if err != nil || request.seq == 0 {
 		return fail(errors.Join(err, ErrNoRun))
 	}
@@ -342,11 +435,16 @@ func (r *Run) Retry(ctx context.Context) error {
 		if _, err := r.f.append(ctx, newMessage(r.subject("log"), kindRetry, tail), m.seq); err != nil {
 			return fail(err)
 		}
+	case kindRemoved:
+		if gone, err := r.gone(ctx, &m); err != nil || gone {
+			return fail(cmp.Or(err, ErrNoRun))
+		}
+		return nil // it was submitted again
 	case kindRetry: // an earlier Retry may have got no further
 	default:
 		return nil // it is queued or running
 	}
-	again := nats.NewMsg(r.subject("work"))
+	again := nats.NewMsg(request.subject)
 	again.Data = request.body
 	for _, name := range []string{headerDigest, headerObject} {
 		if v := request.header.Get(name); v != "" {
@@ -362,7 +460,7 @@ func (r *Run) Retry(ctx context.Context) error {
 // Runs yields the runs of the fleet in the order of their requests. An error is the last pair.
 func (f *Fleet) Runs(ctx context.Context) iter.Seq2[*Run, error] {
 	return func(yield func(*Run, error) bool) {
-		subject := f.name + ".work.*.*"
+		subject := f.name + ".work.*.*.*"
 		last, err := f.last(ctx, subject)
 		if err != nil {
 			yield(nil, fmt.Errorf("fleet: listing runs: %w", err))
@@ -377,9 +475,7 @@ func (f *Fleet) Runs(ctx context.Context) iter.Seq2[*Run, error] {
 				yield(nil, fmt.Errorf("fleet: listing runs: %w", err))
 				return
 			}
-			id := strings.TrimPrefix(m.Subject, f.name+".work.")
-			agent, _, _ := strings.Cut(id, ".")
-			if !yield(&Run{f, agent, id}, nil) {
+			if !yield(f.runOf(m.Subject), nil) {
 				return
 			}
 			seq = m.Sequence

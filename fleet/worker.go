@@ -10,11 +10,9 @@ import (
 	"fmt"
 	"os"
 	"runtime/debug"
-	"strings"
 	"sync"
 	"time"
 
-	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/drover-agents/drover"
@@ -54,6 +52,10 @@ type task struct {
 	session *session.Session
 	beat    *guard.Heartbeat
 	files   *files // nil before they are known, and where there are none
+	// The limits: what admitted the attempt, and what counts it. Both may be nil.
+	admission *admission
+	tracker   *guard.Tracker
+	outcome   string
 }
 
 // A permanentError cannot be helped by another attempt.
@@ -116,6 +118,9 @@ func answerOf[Req, Resp any](ctx context.Context, h Handler[Req, Resp], t *task,
 		return answer, err
 	}
 	t.files = kept
+	if err := t.bound(&o); err != nil {
+		return answer, err
+	}
 	resp, err := evaluate(ctx, h.Adapter, p, &o, past, j)
 	if err != nil {
 		return answer, err
@@ -142,6 +147,10 @@ type Worker struct {
 	Backoff func(attempts int) time.Duration
 	// Drain is how long runs may go on when the context of Run has ended, before they are handed back. Zero means 30 seconds.
 	Drain time.Duration
+	// Retention is how long ended runs of all agents are kept. The worker removes others when it begins, and each hour.
+	Retention Retention
+	// Metrics, unless nil, count what this worker does.
+	Metrics *Metrics
 }
 
 // Causes of the end of an attempt.
@@ -161,24 +170,25 @@ func (w *Worker) Run(ctx context.Context) error {
 	if own.Backoff == nil {
 		own.Backoff = backoff
 	}
+	own.Metrics = cmp.Or(own.Metrics, new(Metrics))
+	defer own.Metrics.begin(own.Fleet)()
+	defer context.AfterFunc(ctx, own.Metrics.drain)()
 	work, stop := context.WithCancelCause(own.Fleet.ctx)
 	defer stop(nil)
 	defer context.AfterFunc(ctx, func() { time.AfterFunc(own.Drain, func() { stop(errDraining) }) })()
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	for _, a := range own.Agents {
-		consumer, err := own.Fleet.work.CreateOrUpdateConsumer(ctx, jetstream.ConsumerConfig{
-			Durable: a.name, FilterSubject: own.Fleet.name + ".work." + a.name + ".*", AckPolicy: jetstream.AckExplicitPolicy,
-			AckWait: own.Lease, MaxDeliver: -1, MaxAckPending: -1,
-		})
+		q, err := own.queueOf(ctx, a.name)
 		if err != nil {
 			stop(errDraining)
 			return advice.Wrap(fmt.Errorf("fleet: the queue of agent %q: %w", a.name, err), "name the agent with letters, digits, - and _")
 		}
-		for range own.Concurrency {
-			wg.Go(func() { own.serve(ctx, work, consumer, a) })
-		}
+		own.Metrics.serves(q)
+		wg.Go(func() { own.serve(ctx, work, q, a) })
 	}
+	wg.Go(func() { own.Fleet.fireSchedules(ctx) })
+	wg.Go(func() { own.prune(ctx) })
 	wg.Wait()
 	return nil
 }
@@ -187,23 +197,36 @@ func backoff(attempts int) time.Duration {
 	return min(time.Second<<min(max(attempts-1, 0), 20), 15*time.Minute)
 }
 
-// serve takes requests one after the other until ctx ends. Runs end with work.
-func (w *Worker) serve(ctx, work context.Context, consumer jetstream.Consumer, a Agent) {
-	for ctx.Err() == nil && work.Err() == nil {
-		wait, cancel := context.WithTimeout(ctx, 10*time.Second)
-		unbind := context.AfterFunc(work, cancel)
-		m, err := consumer.Next(jetstream.FetchContext(wait))
-		idle := wait.Err() != nil || errors.Is(err, nats.ErrTimeout)
-		unbind()
-		cancel()
-		if err != nil {
-			if !idle {
-				w.Fleet.log.Warn("no requests can be read; trying again", "agent", a.name, "error", err)
-				pause(ctx, time.Second)
-			}
-			continue
+// serve takes requests until ctx or work ends, up to Concurrency at once. Runs end with work.
+func (w *Worker) serve(ctx, work context.Context, q *queue, a Agent) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(work, cancel)()
+	sub, changed, err := w.Fleet.hints(w.Fleet.name + ".*") // limits and admissions
+	if err == nil {                                         // else they are read now and then
+		defer func() { _ = sub.Unsubscribe() }()
+	}
+	slots := make(chan struct{}, w.Concurrency)
+	var running sync.WaitGroup
+	defer running.Wait()
+	defer q.pulls.Wait()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case slots <- struct{}{}:
 		}
-		w.deliver(work, m, a)
+		if !w.Fleet.awaitRoom(ctx, a.name, changed, w.Lease) {
+			return
+		}
+		m := q.take(ctx)
+		if m == nil {
+			return
+		}
+		running.Go(func() {
+			defer func() { <-slots }()
+			w.deliver(work, m, a)
+		})
 	}
 }
 
@@ -216,31 +239,71 @@ func pause(ctx context.Context, d time.Duration) {
 
 // deliver makes one attempt at a run. The request is acknowledged when the end is in the log.
 func (w *Worker) deliver(work context.Context, m jetstream.Msg, a Agent) {
-	r := &Run{w.Fleet, a.name, strings.TrimPrefix(m.Subject(), w.Fleet.name+".work.")}
+	r := w.Fleet.runOf(m.Subject())
 	note := w.Fleet.log.With("run", r.id, "worker", w.Name)
-	log, err := w.Fleet.OpenLog(work, r.id, w.Name)
-	switch {
-	case errors.Is(err, ErrEnded):
-		err = m.Ack()
-	case err != nil:
+	if wait := w.Fleet.early(m.Headers()); wait > 0 {
+		if err := m.NakWithDelay(max(wait/4, min(wait, w.Fleet.check))); err != nil {
+			note.Warn("a run that waits for its time is not handed back", "error", err)
+		}
+		return
+	}
+	adm, refused, err := w.Fleet.admit(work, r)
+	if err == nil && refused == "" {
+		err = w.admitted(work, m, r, adm, a)
+	} else {
 		err = errors.Join(err, m.NakWithDelay(time.Second))
-	default:
-		err = w.attempt(work, m, r, log, a)
 	}
 	if err != nil {
 		note.Warn("the attempt at a run is not recorded; the run goes on with the next delivery", "error", err)
 	}
 }
 
-func (w *Worker) attempt(work context.Context, m jetstream.Msg, r *Run, log *Log, a Agent) error {
+func sequenceOf(m jetstream.Msg) uint64 {
+	meta, err := m.Metadata()
+	if err != nil {
+		return 0 // it is no message of a stream
+	}
+	return meta.Sequence.Stream
+}
+
+// admitted makes an attempt that the limits admit. The queue learns of its end after the limits, so that no run counts as under way
+// that is not delivered again.
+func (w *Worker) admitted(work context.Context, m jetstream.Msg, r *Run, adm *admission, a Agent) error {
+	t := &task{beat: guard.NewHeartbeat(nil), admission: adm}
+	then, elsewhere := m.Ack, false
+	log, err := w.Fleet.openLog(work, r.id, w.Name, sequenceOf(m))
+	switch {
+	case errors.Is(err, ErrEnded):
+		err = nil
+	case err != nil:
+		then, elsewhere = func() error { return m.NakWithDelay(time.Second) }, adm != nil && adm.counted
+	default:
+		t.log = log
+		ended := w.Metrics.attempt(a.name)
+		then, err = w.attempt(work, m, r, t, a)
+		select {
+		case <-log.Lost():
+			elsewhere, t.outcome = true, outcomeLost
+		default:
+		}
+		ended(t.outcome)
+	}
+	if settled := w.Fleet.settle(r, adm, t.tracker.Consumed(), elsewhere); settled != nil || then == nil {
+		return errors.Join(err, settled)
+	}
+	return errors.Join(err, then())
+}
+
+// attempt makes an attempt, and returns what the queue is to know. Nil is nothing.
+func (w *Worker) attempt(work context.Context, m jetstream.Msg, r *Run, t *task, a Agent) (then func() error, err error) {
+	log := t.log
 	defer log.Close()
 	attempts := log.tail.attempts
 	if attempts > int64(w.Attempts) {
-		return w.end(m, log, Result{State: Dead, Reason: w.lastFailure(work, log)})
+		return w.end(m, t, Result{State: Dead, Reason: w.lastFailure(work, log)})
 	}
 	ctx, cancel := context.WithCancelCause(work)
 	defer cancel(nil)
-	t := &task{log: log, beat: guard.NewHeartbeat(nil)}
 	var alive sync.WaitGroup
 	alive.Go(func() { w.keepAlive(ctx, cancel, m, r, t) })
 	output, err := w.handle(ctx, m, t, a)
@@ -249,22 +312,24 @@ func (w *Worker) attempt(work context.Context, m jetstream.Msg, r *Run, log *Log
 	alive.Wait()
 	switch permanent := (permanentError{}); {
 	case errors.Is(cause, ErrLost), errors.Is(err, ErrLost):
-		return nil // another worker has the run
+		return nil, nil // another worker has the run
 	case err == nil:
-		return w.end(m, log, Result{State: Succeeded, Output: output})
+		return w.end(m, t, Result{State: Succeeded, Output: output})
 	case errors.Is(cause, errCancelled):
-		return w.end(m, log, Result{State: Cancelled, Reason: reasonCancelled})
+		return w.end(m, t, Result{State: Cancelled, Reason: reasonCancelled})
 	case errors.Is(cause, errStuck):
 		err = fmt.Errorf("%w for %s", errStuck, w.Stuck)
 	case cause != nil: // drained, or the fleet is closed
-		return errors.Join(log.note(kindReleased, nil), m.Nak())
+		t.outcome = outcomeHandedBack
+		return m.Nak, log.note(kindReleased, nil)
 	case errors.As(err, &permanent):
-		return w.end(m, log, Result{State: Dead, Reason: advice.Text(err)})
+		return w.end(m, t, Result{State: Dead, Reason: advice.Text(err)})
 	}
 	if attempts >= int64(w.Attempts) {
-		return w.end(m, log, Result{State: Dead, Reason: advice.Text(err)})
+		return w.end(m, t, Result{State: Dead, Reason: advice.Text(err)})
 	}
-	return errors.Join(log.note(kindFailed, advice.Text(err)), m.NakWithDelay(w.Backoff(int(attempts))))
+	t.outcome = outcomeFailed
+	return func() error { return m.NakWithDelay(w.Backoff(int(attempts))) }, log.note(kindFailed, advice.Text(err))
 }
 
 // lastFailure is why a run has no attempts left without one that says so: its worker has died each time.
@@ -281,13 +346,13 @@ func (w *Worker) lastFailure(ctx context.Context, log *Log) string {
 	return "its worker has died in the last of its attempts; the last failure before: " + last
 }
 
-// end records the end of a run, then acknowledges its request.
-func (w *Worker) end(m jetstream.Msg, log *Log, result Result) error {
-	result.Attempts, result.Ended = log.tail.attempts, time.Now()
-	if err := log.note(kindEnd, result); err != nil {
-		return err
+// end records the end of a run. Its request is acknowledged after that.
+func (w *Worker) end(m jetstream.Msg, t *task, result Result) (then func() error, err error) {
+	result.Attempts, result.Ended, t.outcome = t.log.tail.attempts, time.Now(), string(result.State)
+	if err := t.log.note(kindEnd, result); err != nil {
+		return nil, err
 	}
-	return m.Ack()
+	return m.Ack, nil
 }
 
 // handle calls the agent. What it does with the session is in the log before it returns.

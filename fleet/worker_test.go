@@ -102,6 +102,17 @@ func TestSubmit_IsIdempotentByKey(t *testing.T) {
 		if _, err := f.Submit(t.Context(), "asks", question{"How?"}, &fleet.SubmitOptions{Key: "one"}); !errors.Is(err, fleet.ErrKeyTaken) {
 			t.Errorf("Submit of another request = %v, want ErrKeyTaken", err)
 		}
+		var submitting sync.WaitGroup
+		for _, p := range []fleet.Priority{fleet.High, fleet.Normal, fleet.Low, ""} {
+			for _, f := range []*fleet.Fleet{f, open(t)} {
+				submitting.Go(func() {
+					if _, err := f.Submit(t.Context(), "asks", question{"Now?"}, &fleet.SubmitOptions{Key: "two", Priority: p}); err != nil {
+						t.Errorf("Submit with the priority %q = %v", p, err)
+					}
+				})
+			}
+		}
+		submitting.Wait()
 		if a, b := submit(t, f, "Why?", ""), submit(t, f, "Why?", ""); a.ID() == b.ID() {
 			t.Error("two requests without a key are one run")
 		}
@@ -121,8 +132,8 @@ func TestSubmit_IsIdempotentByKey(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if n != 3 {
-			t.Errorf("Runs has %d runs, want 3", n)
+		if n != 4 {
+			t.Errorf("Runs has %d runs, want 4", n)
 		}
 	})
 }
