@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fleet
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// A Status is what a list shows of a run.
+type Status struct {
+	State State `json:"state"`
+	// Submitted is when the request was kept, the last time if the run was retried.
+	Submitted time.Time `json:"submitted"`
+	// Result is the end of the run, nil before it.
+	Result *Result `json:"result,omitempty"`
+	// Attempts is how often a worker began since the last retry, without those that handed the run back.
+	Attempts int64 `json:"attempts"`
+}
+
+// Status reads how far the run is.
+func (r *Run) Status(ctx context.Context) (*Status, error) {
+	fail := func(err error) (*Status, error) { return nil, fmt.Errorf("fleet: the run %s: %w", r.id, err) }
+	request, err := r.f.work.GetLastMsgForSubject(ctx, r.subject("work"))
+	if err != nil {
+		return fail(err)
+	}
+	last, err := r.f.last(ctx, r.subject("log"))
+	if err != nil {
+		return fail(err)
+	}
+	tail, err := placeOf(&last)
+	if err != nil {
+		return fail(err)
+	}
+	s := &Status{State: Running, Submitted: request.Time, Attempts: tail.attempts}
+	switch last.kind() {
+	case "", kindFailed, kindReleased, kindRetry:
+		s.State = Queued
+	case kindEnd:
+		if s.Result, err = r.resultIn(ctx, last.seq); err != nil {
+			return nil, err
+		}
+		s.State, s.Attempts = s.Result.State, s.Result.Attempts
+	}
+	return s, nil
+}
+
+// Agent is the name of the agent that the request is for.
+func (r *Run) Agent() string { return r.agent }
+
+// Knows reports whether a worker has ever served an agent of this name here. A run of another one waits.
+func (f *Fleet) Knows(ctx context.Context, agent string) (bool, error) {
+	names := f.work.ConsumerNames(ctx)
+	for name := range names.Name() {
+		if name == agent {
+			return true, nil
+		}
+	}
+	if err := names.Err(); err != nil {
+		return false, fmt.Errorf("fleet: listing agents: %w", err)
+	}
+	return false, nil
+}
