@@ -84,6 +84,12 @@ func (o *serveOptions) command() *cobra.Command {
 	f.Var(textFlag{&o.ca, "file"}, "tls-client-ca", "let only clients connect that have a certificate of this CA; programs then need no token")
 	f.Var(&o.hosts, "host", "a name by which the server is reached, beside localhost and addresses; repeatable")
 	o.hooks.addFlags(f)
+	o.addRunFlags(f)
+	return cmd
+}
+
+// addRunFlags declares the flags of drover run that bound each run.
+func (o *serveOptions) addRunFlags(f *pflag.FlagSet) {
 	own := pflag.NewFlagSet("run", pflag.ContinueOnError)
 	o.run.addFlags(own)
 	own.VisitAll(func(flag *pflag.Flag) {
@@ -91,7 +97,6 @@ func (o *serveOptions) command() *cobra.Command {
 			f.AddFlag(flag)
 		}
 	})
-	return cmd
 }
 
 func isNotServed(name string) bool {
