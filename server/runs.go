@@ -100,7 +100,12 @@ func (s *Server) serveRuns(w http.ResponseWriter, r *http.Request) error {
 	}
 	now := time.Now()
 	list := RunList{Runs: []Summary{}, Hours: []HourCost{}, Now: now}
-	for _, row := range rows {
+	waiting, err := s.waiting(r.Context(), f)
+	if err != nil {
+		return err
+	}
+	list.Runs = append(list.Runs, waiting...)
+	for _, row := range rows[:min(len(rows), f.Limit-len(waiting))] {
 		list.Runs = append(list.Runs, s.summary(r.Context(), row))
 	}
 	first := now.UTC().Truncate(time.Hour).Add(-23 * time.Hour)
@@ -130,7 +135,7 @@ func filterOf(r *http.Request) (f index.Filter, err error) {
 		case "agent", "folder", "q":
 		case "state":
 			switch f.State {
-			case record.Running, record.Ended, record.Lost, index.Unreadable, "":
+			case record.Running, record.Ended, record.Lost, index.Unreadable, Queued, "":
 			default:
 				err = fmt.Errorf("state is %q", f.State)
 			}
@@ -178,7 +183,19 @@ func (s *Server) askState(ctx context.Context, sum *Summary, dir string) {
 }
 
 // find opens the run that a request names, and its row.
-func (s *Server) find(r *http.Request) (*record.Run, error) { return s.findRun(r.PathValue("run")) }
+func (s *Server) find(r *http.Request) (*record.Run, error) {
+	waiting, err := s.queued(r.Context(), r.PathValue("run"))
+	if waiting != nil {
+		err = errWaits
+		if waiting.State != Queued {
+			err = problem(http.StatusConflict, "the run has ended before it began: "+waiting.Error, "start another one")
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	return s.findRun(s.keptID(r.Context(), r.PathValue("run")))
+}
 
 func (s *Server) findRun(id string) (*record.Run, error) {
 	if strings.HasPrefix(id, bundlePrefix) {
@@ -195,6 +212,12 @@ func (s *Server) findRun(id string) (*record.Run, error) {
 }
 
 func (s *Server) serveRun(w http.ResponseWriter, r *http.Request) error {
+	if waiting, err := s.queued(r.Context(), r.PathValue("run")); waiting != nil || err != nil {
+		if err != nil {
+			return err
+		}
+		return writeJSON(w, http.StatusOK, waiting.whole())
+	}
 	run, err := s.find(r)
 	if err != nil {
 		return err
@@ -314,7 +337,16 @@ func busy(err error) error {
 }
 
 func (s *Server) started(w http.ResponseWriter, r *http.Request, id string) error {
-	run, err := s.findRun(id)
+	waiting, err := s.queued(r.Context(), id)
+	if err != nil {
+		return err
+	}
+	if waiting != nil {
+		s.watch.change()
+		w.Header().Set("Location", "/v1/runs/"+waiting.ID)
+		return writeJSON(w, http.StatusCreated, waiting.whole())
+	}
+	run, err := s.findRun(s.keptID(r.Context(), id))
 	if err != nil {
 		return err
 	}
@@ -323,6 +355,11 @@ func (s *Server) started(w http.ResponseWriter, r *http.Request, id string) erro
 
 // serveControl passes an answer, an interruption or a stop on to the program of the run.
 func (s *Server) serveControl(w http.ResponseWriter, r *http.Request) error {
+	if strings.HasSuffix(r.URL.Path, "/stop") {
+		if done, err := s.serveQueuedStop(w, r); done {
+			return err
+		}
+	}
 	run, err := s.find(r)
 	if err != nil {
 		return err
