@@ -4,6 +4,7 @@ package fleet
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"time"
 )
@@ -47,8 +48,14 @@ func (r *Run) Status(ctx context.Context) (*Status, error) {
 	return s, nil
 }
 
-// Agent is the name of the agent that the request is for.
-func (r *Run) Agent() string { return r.agent }
+// Request is the request of the run, as JSON.
+func (r *Run) Request(ctx context.Context) (json.RawMessage, error) {
+	m, err := r.f.message(ctx, r.subject("work"), 1)
+	if err != nil {
+		return nil, fmt.Errorf("fleet: the request of the run %s: %w", r.id, err)
+	}
+	return m.body, nil
+}
 
 // Knows reports whether a worker has ever served an agent of this name here. A run of another one waits.
 func (f *Fleet) Knows(ctx context.Context, agent string) (bool, error) {

@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/drover-agents/drover/advice"
+	"github.com/drover-agents/drover/agent"
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/fleet"
 	"github.com/drover-agents/drover/internal/plainfile"
@@ -292,38 +293,21 @@ func stillGoing(ctx context.Context, err error) error {
 }
 
 // toServer submits through the API of drover serve.
-func (o *submitOptions) toServer(ctx context.Context, agent string, request json.RawMessage, s streams) error {
-	config, err := o.fleet.tlsConfig()
-	if err != nil {
-		return err
-	}
-	transport := &http.Transport{TLSClientConfig: config}
-	defer transport.CloseIdleConnections()
-	api, err := findServer(ctx, &http.Client{Transport: transport})
-	if errors.Is(err, errNoServer) {
-		return advice.Wrap(usageError("there is nothing to submit to: %w, and --nats names no cluster", err),
-			"start drover serve with the agent, or name the servers of a NATS cluster with --nats nats://host:4222")
-	}
-	if err != nil {
-		return err
-	}
-	start := server.Start{Agent: agent}
+func (o *submitOptions) toServer(ctx context.Context, name string, request json.RawMessage, s streams) error {
 	var args arguments
 	if err := json.Unmarshal(request, &args); err != nil {
 		return advice.Wrap(usageError("--input: the request is not one of an agent of a file: %w", err), `write an object such as {"focus": "errors"}`)
 	}
-	start.Args = args
-	if o.key != "" {
-		return advice.Wrap(usageError("--key is for a queue, and this drover serve has none"), "start it with --queue, or leave the key out")
-	}
-	var run server.Run
-	if err := api.call(ctx, http.MethodPost, "/v1/runs", start, &run); err != nil {
-		return refusedByServer(err)
-	}
-	if err := o.accepted(s, run.ID, string(run.State)); err != nil || !o.wait {
-		return err
-	}
-	return o.awaitServer(ctx, api, run.ID, s)
+	return withServer(ctx, &o.fleet, func(ctx context.Context, api *runningServer) error {
+		var run server.Run
+		if err := api.call(ctx, http.MethodPost, "/v1/runs", server.Start{Agent: name, Args: args, Key: o.key}, &run); err != nil {
+			return refusedByServer(err)
+		}
+		if err := o.accepted(s, run.ID, string(run.State)); err != nil || !o.wait {
+			return err
+		}
+		return o.awaitServer(ctx, api, run.ID, s)
+	})
 }
 
 // refusedByServer is the error of a request that the server refused: what it does not allow is a mistake of the command line.
@@ -343,7 +327,7 @@ func (o *submitOptions) awaitServer(ctx context.Context, api *runningServer, id 
 		if err := api.call(ctx, http.MethodGet, "/v1/runs/"+id, nil, &run); err != nil {
 			return stillGoing(ctx, err)
 		}
-		if run.State != record.Running {
+		if run.State != record.Running && run.State != server.Queued {
 			return o.overOnServer(s, id, &run)
 		}
 		select {
@@ -379,12 +363,12 @@ func codeOf(run *server.Run) int {
 	case event.DoneMaxTurns, event.DoneMaxBudget:
 		return exitLimit
 	case event.DoneInterrupted:
-		if !run.Deadline.IsZero() && !run.Ended.Before(run.Deadline.Add(-deadlineGrace)) {
+		if run.Kind == "deadline" {
 			return exitLimit
 		}
 		return exitInterrupted
 	}
-	if run.Kind == "incomplete" {
+	if run.Kind == string(agent.FailureIncomplete) {
 		return exitLimit
 	}
 	return exitError

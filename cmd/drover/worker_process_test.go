@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -264,7 +265,30 @@ func TestFleet_WorkersOnACluster(t *testing.T) {
 	if got := waiting.wait(); got.code != exitInterrupted {
 		t.Errorf("the interrupted wait ended with %d: %s", got.code, got.errors)
 	}
-	if err := run.Cancel(t.Context()); err != nil {
-		t.Error(err)
+	var all []string
+	for line := range strings.Lines(client.run("runs", nats, "--json").out) {
+		var row fleetRow
+		if err := json.Unmarshal([]byte(line), &row); err != nil || row.Submitted.IsZero() {
+			t.Errorf("%s: %v", line, err)
+		}
+		all = append(all, string(row.State))
+	}
+	if want := []string{"queued", "running", "succeeded", "succeeded", "succeeded"}; !slices.Equal(all, want) && all[1] != "queued" { // the lease may be over
+		t.Errorf("the runs are %q, want %q", all, want)
+	}
+	for _, c := range []struct {
+		args []string
+		code int
+		want string
+	}{
+		{[]string{"runs", "cancel", slow}, 0, ""},
+		{[]string{"runs", "cancel", "reviewer.none"}, exitUsage, "no such run"},
+		{[]string{"runs", "cancel", strings.TrimSpace(first.out)}, 0, ""}, // it has ended
+		{[]string{"runs", "retry", strings.TrimSpace(first.out)}, exitError, "it has succeeded"},
+		{[]string{"runs", "--failed", "reviewer"}, 0, ""},
+	} {
+		if got := client.run(append(c.args, nats)...); got.code != c.code || !strings.Contains(got.errors, c.want) {
+			t.Errorf("%q: exit code %d, want %d with %q: %s%s", c.args, got.code, c.code, c.want, got.out, got.errors)
+		}
 	}
 }

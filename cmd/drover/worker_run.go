@@ -6,13 +6,17 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	root "github.com/drover-agents/drover"
@@ -22,11 +26,12 @@ import (
 	"github.com/drover-agents/drover/agentfile"
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/fleet"
+	"github.com/drover-agents/drover/gate"
 	"github.com/drover-agents/drover/guard"
-	"github.com/drover-agents/drover/internal/ident"
 	"github.com/drover-agents/drover/internal/safetext"
 	"github.com/drover-agents/drover/isolation"
 	"github.com/drover-agents/drover/prompt"
+	"github.com/drover-agents/drover/record"
 	"github.com/drover-agents/drover/server"
 	"github.com/drover-agents/drover/session"
 )
@@ -62,6 +67,7 @@ type fleetRunner struct {
 	fleet   *fleet.Fleet
 	worker  string
 	export  *export
+	asks    bool      // questions wait for an answer through the API; else they are denied
 	out     io.Writer // takes a line for the begin and the end of each attempt
 	errs    io.Writer
 }
@@ -69,7 +75,7 @@ type fleetRunner struct {
 // agents makes the agents of the fleet. A file that could not run is an error now.
 func (r *fleetRunner) agents(ctx context.Context) (all []fleet.Agent, err error) {
 	for _, name := range slices.Sorted(maps.Keys(r.starter.agents)) {
-		o, err := r.options(server.Start{Agent: name})
+		o, err := r.options(queuedStart{Start: server.Start{Agent: name}})
 		if err == nil {
 			err = promptly(ctx, func() error { return cmp.Or(o.checkFile(), o.readFile(), o.applyFile(), o.loadProject(), o.check()) })
 		}
@@ -83,8 +89,15 @@ func (r *fleetRunner) agents(ctx context.Context) (all []fleet.Agent, err error)
 		if len(all) == 0 {
 			o.reportProject(r.errs)
 		}
-		all = append(all, fleet.HandleEach(name, func(ctx context.Context, run string, given arguments) (fleet.Handler[arguments, prompt.JSON], func(error) error, error) {
-			return r.open(ctx, run, server.Start{Agent: name, Args: given})
+		all = append(all, fleet.HandleEach(name, func(ctx context.Context, run string, given arguments) (h fleet.Handler[arguments, prompt.JSON], end func(error) error, err error) {
+			a, err := r.open(ctx, run, queuedStart{Start: server.Start{Agent: name, Args: given}})
+			if err != nil {
+				return h, nil, err
+			}
+			h.Adapter, h.Prepare = a.adapter, func(ctx context.Context, _ arguments, s *session.Session) (*prompt.Prompt[prompt.JSON], *root.Options, error) {
+				return a.prepare(ctx, s)
+			}
+			return h, a.end, nil
 		}))
 	}
 	return all, nil
@@ -101,48 +114,65 @@ func isFleetName(name string) bool {
 }
 
 // options are the flags of a run, as the starter bounds it.
-func (r *fleetRunner) options(s server.Start) (*runOptions, error) {
-	args, _, _, err := r.starter.command(s)
+func (r *fleetRunner) options(s queuedStart) (*runOptions, error) {
+	args, text, _, err := r.starter.command(s.Start)
 	if err != nil {
 		return nil, err
+	}
+	if err := checkPrompt(text); err != nil {
+		return nil, err
+	}
+	if s.Resume != "" {
+		args = append(args, "--resume="+s.Resume)
 	}
 	o, err := parseRunFlags(args)
 	if err != nil {
 		return nil, err
 	}
-	o.quiet, o.agents = true, r.starter.o.run.agents
+	o.prompt, o.quiet, o.agents = text, true, r.starter.o.run.agents
 	o.agent = cmp.Or(r.starter.o.run.agent, claudecode.Agent)
 	o.keep.command = append([]string{"drover", "run"}, args...)
 	return o, nil
 }
 
-// An attempt is one attempt of a worker at a run.
-type attempt struct {
-	*job
-	runner  *fleetRunner
-	id      string // of the run in the fleet
-	ctx     context.Context
-	errs    *safeErrors
-	began   time.Time
-	session *session.Session // nil if the answer of an earlier attempt is used
-	before  int64            // the session's position before the attempt
-}
-
-// open opens a run for an attempt. What a request cannot have is a permanent error.
-func (r *fleetRunner) open(ctx context.Context, run string, s server.Start) (h fleet.Handler[arguments, prompt.JSON], end func(error) error, err error) {
+// checked are the options of a run that could begin.
+func (r *fleetRunner) checked(ctx context.Context, s queuedStart) (*runOptions, error) {
 	o, err := r.options(s)
 	if err == nil {
 		err = promptly(ctx, func() error { return cmp.Or(o.checkFile(), o.loadFile(), o.loadProject(), o.check()) })
 	}
+	return o, err
+}
+
+// An attempt is one attempt of a worker at a run.
+type attempt struct {
+	*job
+	runner *fleetRunner
+	id     string // of the run in the fleet
+	ctx    context.Context
+	errs   *safeErrors
+	// approver is asked about calls. Nil denies them.
+	approver gate.Approver
+	began    time.Time
+	session  *session.Session // nil if the answer of an earlier attempt is used
+	before   int64            // the session's position before the attempt
+}
+
+// open opens a run for an attempt. What a request cannot have is a permanent error.
+func (r *fleetRunner) open(ctx context.Context, run string, s queuedStart) (*attempt, error) {
+	o, err := r.checked(ctx, s)
 	if err != nil {
-		return h, nil, fleet.Permanent(err)
+		return nil, fleet.Permanent(err)
 	}
-	o.live.served = ident.NewUUID()
+	if _, o.live.served, err = keptAttempt(r.starter.store, tokenOf(run)); err != nil {
+		return nil, err
+	}
 	o.verbatim = true // what a submitter sends must not have the CLI read files
 	a := &attempt{runner: r, id: run, ctx: ctx, began: time.Now(), errs: newSafeErrors(lineWriter{r.errs, "run " + run + ": "}, o.secrets())}
 	a.job = &job{options: *o, streams: streams{out: io.Discard, errs: a.errs}, export: r.export}
-	fail := func(err error) (fleet.Handler[arguments, prompt.JSON], func(error) error, error) {
-		return h, nil, withoutSecrets(a.permanent(errors.Join(err, a.close(), a.workspace.leave(ctx, err, "", io.Discard))), o.secrets())
+	fail := func(err error) (*attempt, error) {
+		closing := a.close()
+		return nil, withoutSecrets(a.permanent(errors.Join(a.workspace.leave(ctx, err, "", io.Discard), closing)), o.secrets())
 	}
 	if a.folder, err = workFolder(); err != nil {
 		return fail(err)
@@ -160,9 +190,35 @@ func (r *fleetRunner) open(ctx context.Context, run string, s server.Start) (h f
 	if a.kept != nil {
 		a.live = server.NewLive(a.kept, &server.LiveOptions{Stop: a.stop, Logger: a.logger()})
 		a.recorder = a.live
+		if r.asks {
+			a.approver = a.live
+		}
 	}
 	fmt.Fprintf(r.out, "run       %s began as %s\n", run, o.live.served)
-	return fleet.Handler[arguments, prompt.JSON]{Adapter: a.adapter, Prepare: a.prepare}, a.end, nil
+	return a, nil
+}
+
+// keptAttempt finds the kept run of the latest attempt at a run, or nil, and the id for the next one. The first attempt on a machine
+// has the id of the run.
+func keptAttempt(store *record.Store, token string) (latest *record.Run, next string, err error) {
+	next = token
+	for n := 2; ; n++ {
+		run, err := store.Find(next)
+		if errors.Is(err, fs.ErrNotExist) || err == nil && run.ID != next { // another one begins with it
+			return latest, next, nil
+		}
+		if err != nil {
+			return nil, "", err
+		}
+		latest, next = run, attemptID(token, n)
+	}
+}
+
+// attemptID is the id of a later attempt. Its beginning differs from that of the others, as people write it.
+func attemptID(token string, n int) string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s %d", token, n))
+	text := hex.EncodeToString(sum[:16])
+	return strings.Join([]string{text[:8], text[8:12], text[12:16], text[16:20], text[20:]}, "-")
 }
 
 func (a *attempt) logger() *slog.Logger {
@@ -180,7 +236,7 @@ func (a *attempt) stop() {
 	}
 }
 
-func (a *attempt) prepare(ctx context.Context, _ arguments, s *session.Session) (*prompt.Prompt[prompt.JSON], *root.Options, error) {
+func (a *attempt) prepare(ctx context.Context, s *session.Session) (*prompt.Prompt[prompt.JSON], *root.Options, error) {
 	a.session, a.before = s, s.Last()
 	if limit := time.Duration(a.options.timeout); limit > 0 {
 		var stop context.CancelFunc
@@ -191,7 +247,7 @@ func (a *attempt) prepare(ctx context.Context, _ arguments, s *session.Session) 
 	if err != nil {
 		return nil, nil, fleet.Permanent(err)
 	}
-	e := a.evaluation(ctx, nil)
+	e := a.evaluation(ctx, a.approver)
 	if at, limited := ctx.Deadline(); limited {
 		e.Deadline = guard.At(at)
 	}
