@@ -42,7 +42,7 @@ type QueuedRun struct {
 	// State is Queued, or that of the run that was made of it.
 	State  record.State
 	Queued time.Time
-	// Kept is the id of the latest kept run that was made of it. Empty means that there is none.
+	// Kept is the id of the latest kept run that was made of it. Empty means that it has not begun.
 	Kept string
 	// Status and Error are how it ended.
 	Status event.DoneStatus

@@ -272,7 +272,7 @@ func (a *attempt) end(err error) error {
 	}
 	left := errors.Join(a.close(), a.leave(of))
 	if err == nil && left != nil {
-		err, code = left, exitError
+		err, code = fleet.Permanent(left), exitError // the next attempt would not have the changes
 	} else if left != nil {
 		report(a.errs, left)
 	}

@@ -7,8 +7,11 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -23,6 +26,7 @@ import (
 	"github.com/drover-agents/drover/fleet"
 	"github.com/drover-agents/drover/isolation"
 	"github.com/drover-agents/drover/record"
+	"github.com/drover-agents/drover/server"
 )
 
 const reviewerFile = `version: 1
@@ -247,6 +251,7 @@ func TestWorker_EndsAreThoseOfRun(t *testing.T) {
 func TestWorker_WritesBack(t *testing.T) {
 	for _, status := range []event.DoneStatus{event.DoneSuccess, event.DoneError} {
 		t.Run(string(status), func(t *testing.T) {
+			t.Setenv("TMPDIR", t.TempDir()) // the workspace of a run that failed stays
 			dir := mustResolve(t, t.TempDir())
 			t.Chdir(dir)
 			if err := os.MkdirAll("src", 0o755); err != nil {
@@ -272,6 +277,94 @@ func TestWorker_WritesBack(t *testing.T) {
 				t.Errorf("the file is %q, want %q; %+v; %s", got, want, result, &w.errs)
 			}
 		})
+	}
+}
+
+// Changes that cannot be written back, or are lost with the worker that has them, are the end of the run, with the reason.
+func TestWorker_ChangesAreNotLostSilently(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir()) // the workspace stays
+	dir := mustResolve(t, t.TempDir())
+	t.Chdir(dir)
+	if err := os.WriteFile("a.txt", []byte("old\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	write := func(path, text string) {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Error(err)
+		}
+	}
+	a := agenttest.New(func(r *agenttest.Run) {
+		write(filepath.Join(r.Request.Workspace.Root(), "a.txt"), "new\n")
+		write(filepath.Join(dir, "a.txt"), "of another\n")
+	}, agenttest.Emit(event.Done{Status: event.DoneSuccess}))
+	w := newWorkplace(t, a, writeNamed(t, "reviewer", reviewerFile), "--mount=a.txt", "--write-back")
+	result, last := w.run(t, `{"what": "it"}`)
+	if result.State != fleet.Dead || result.Attempts != 1 || last.Exit != exitError || !strings.Contains(result.Reason, "--write-back") {
+		t.Errorf("%+v, exit code %d; want it dead with the conflict", result, last.Exit)
+	}
+	if got := readFile(t, "a.txt"); got != "of another\n" {
+		t.Errorf("the file of another is %q", got)
+	}
+	r := &fleetRunner{starter: w.starter, out: new(bytes.Buffer), errs: new(bytes.Buffer)}
+	start := queuedStart{Start: server.Start{Agent: "reviewer", Args: map[string]string{"what": "it"}}}
+	attempt, err := r.open(t.Context(), "reviewer.other", start)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := attempt.end(nil); !errors.Is(err, errChangesLost) { // the answer is of an earlier attempt
+		t.Errorf("the end of an attempt without the changes = %v", err)
+	}
+}
+
+// Only a file that its user alone can reach has a token.
+func TestFindServer_FileMustBePrivate(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("files have no modes")
+	}
+	state := t.TempDir()
+	t.Setenv("XDG_STATE_HOME", state)
+	dir := filepath.Join(state, "drover", "serve")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	asked := false
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked = true
+		_, _ = w.Write([]byte("{}"))
+	}))
+	defer web.Close()
+	file := filepath.Join(dir, "1.json")
+	text := `{"url":"` + web.URL + `","token":"secret"}`
+	find := func() error {
+		_, err := findServer(t.Context(), web.Client())
+		return err
+	}
+	if err := find(); !errors.Is(err, errNoServer) {
+		t.Errorf("without a file: %v", err)
+	}
+	for _, mode := range []os.FileMode{0o644, 0o660, 0o602} {
+		if err := errors.Join(os.WriteFile(file, []byte(text), 0o600), os.Chmod(file, mode)); err != nil {
+			t.Fatal(err)
+		}
+		if err := find(); err == nil || !strings.Contains(err.Error(), "others can reach it") || asked {
+			t.Errorf("mode %o: %v, asked %t", mode, err, asked)
+		}
+	}
+	if err := errors.Join(os.Rename(file, file+".real"), os.Chmod(file+".real", 0o600), os.Symlink(file+".real", file)); err != nil {
+		t.Fatal(err)
+	}
+	if err := find(); err == nil || asked {
+		t.Errorf("a link: %v, asked %t", err, asked)
+	}
+	if err := errors.Join(os.Remove(file), os.Rename(file+".real", file)); err != nil {
+		t.Fatal(err)
+	}
+	if err := find(); err != nil || !asked {
+		t.Errorf("a private file: %v, asked %t", err, asked)
+	}
+	web.Close() // as a server that was killed
+	if err := find(); !errors.Is(err, errNoServer) {
+		t.Errorf("a server that is gone: %v", err)
 	}
 }
 
