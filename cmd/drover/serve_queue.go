@@ -13,6 +13,7 @@ import (
 	"log/slog"
 	"net/http"
 	"os"
+	"runtime"
 	"strings"
 	"sync"
 	"time"
@@ -68,6 +69,10 @@ func openQueue(ctx context.Context, st *starter, log *slog.Logger, errs io.Write
 	}
 	if _, off, err := keepSetting(os.Getenv(envKeep)); err != nil || off {
 		return nil, cmp.Or(err, advice.Wrap(usageError("--queue needs kept runs, and %s keeps none", envKeep), "unset it, or set limits such as runs=500"))
+	}
+	if info, err := os.Stat(st.o.queue); err == nil && runtime.GOOS != "windows" && info.Mode().Perm()&0o077 != 0 {
+		return nil, advice.Wrap(usageError("--queue: other users can reach %s, and the queue has all that agents read and write", st.o.queue),
+			"chmod 700 %s, or name a folder that is not there yet", st.o.queue)
 	}
 	f, err := fleet.Open(ctx, &fleet.Options{Dir: st.o.queue, Logger: log})
 	if err != nil {

@@ -27,6 +27,36 @@ func newQueue(t *testing.T, m *fleetModel, flags ...string) *service {
 	return s
 }
 
+// A queue is for its user alone, has the runs of the current folder, and needs kept runs.
+func TestServe_QueueIsChecked(t *testing.T) {
+	t.Setenv("XDG_STATE_HOME", t.TempDir())
+	dir := t.TempDir()
+	t.Chdir(dir)
+	if err := os.Mkdir("open", 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		keep string
+		args []string
+		want string
+	}{
+		{"", []string{"--queue=open"}, "other users can reach open"},
+		{"", []string{"--queue=queue", "--folder=" + t.TempDir()}, "current folder"},
+		{"no", []string{"--queue=queue"}, "DROVER_KEEP keeps none"},
+		{"", []string{"--queue="}, "--queue"},
+		{"", []string{"--quue=a"}, "write --queue"},
+	} {
+		t.Setenv(envKeep, c.keep)
+		code, _, errs := drover(t.Context(), t, nil, append([]string{"serve", "--listen=127.0.0.1:0"}, c.args...)...)
+		if code != exitUsage || !strings.Contains(errs, c.want) {
+			t.Errorf("%q: exit code %d, want %d with %q: %s", c.args, code, exitUsage, c.want, errs)
+		}
+	}
+	if _, err := os.Stat("queue"); err == nil {
+		t.Error("a queue was made")
+	}
+}
+
 // Starts beyond -n wait. Those that wait or run when the server is killed are continued by the next one, each once.
 func TestServe_QueueSurvivesAKill(t *testing.T) {
 	model := newFleetModel(t)
