@@ -148,6 +148,13 @@ func TestServe_QueueSurvivesAKill(t *testing.T) {
 	if status := c.do("POST", "/v1/runs/"+stopped.ID+"/retry", nil, nil); status != 409 {
 		t.Errorf("the retry of a run with an answer: %d", status)
 	}
+	var more server.Run
+	if status := c.do("POST", "/v1/runs/"+waiting[0].ID+"/messages", server.Message{Text: "And quickly now?"}, &more); status != 201 {
+		t.Errorf("a message to a run that is over: %d", status)
+	}
+	if got := c.await(more.ID, "its answer", func(r server.Run) bool { return r.State == record.Ended }); got.Status != event.DoneSuccess || got.Resumes == "" {
+		t.Errorf("the run that continues it is %+v", got.Summary)
+	}
 	client := newProgram(t, model.URL()).setEnv(map[string]string{"XDG_STATE_HOME": s.state})
 	for range 2 {
 		if got := client.run("submit", "reviewer", "--arg=what=quick four", "--key=four", "--wait"); got.code != 0 || got.out != "Fine.\n" {

@@ -27,6 +27,7 @@ import (
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/fleet"
 	"github.com/drover-agents/drover/gate"
+	"github.com/drover-agents/drover/gateway"
 	"github.com/drover-agents/drover/guard"
 	"github.com/drover-agents/drover/internal/safetext"
 	"github.com/drover-agents/drover/isolation"
@@ -162,7 +163,7 @@ type attempt struct {
 func (r *fleetRunner) open(ctx context.Context, run string, s queuedStart) (*attempt, error) {
 	o, err := r.checked(ctx, s)
 	if err != nil {
-		return nil, fleet.Permanent(err)
+		return nil, fleet.Permanent(withoutSecrets(err, secretValues(r.starter.o.run.keep.secrets)))
 	}
 	if _, o.live.served, err = keptAttempt(r.starter.store, tokenOf(run)); err != nil {
 		return nil, err
@@ -172,7 +173,7 @@ func (r *fleetRunner) open(ctx context.Context, run string, s queuedStart) (*att
 	a.job = &job{options: *o, streams: streams{out: io.Discard, errs: a.errs}, export: r.export}
 	fail := func(err error) (*attempt, error) {
 		closing := a.close()
-		return nil, withoutSecrets(a.permanent(errors.Join(a.workspace.leave(ctx, err, "", io.Discard), closing)), o.secrets())
+		return nil, a.marked(errors.Join(a.workspace.leave(ctx, err, "", io.Discard), closing), false)
 	}
 	if a.folder, err = workFolder(); err != nil {
 		return fail(err)
@@ -252,7 +253,42 @@ func (a *attempt) prepare(ctx context.Context, s *session.Session) (*prompt.Prom
 		e.Deadline = guard.At(at)
 	}
 	e.Logger = a.logger()
-	return p, e, nil
+	if e.Budget == nil {
+		return p, e, nil
+	}
+	spent, err := spentIn(ctx, s)
+	if spent != (guard.Usage{}) { // the budget is that of the run, not of the attempt
+		e.Tracker = guard.NewTracker(*e.Budget)
+		e.Tracker.Record(spent)
+	}
+	return p, e, err
+}
+
+// spentIn is what the log of a run has of the consumption of earlier attempts.
+func spentIn(ctx context.Context, s *session.Session) (spent guard.Usage, err error) {
+	last := s.Last()
+	if last == 0 {
+		return spent, nil
+	}
+	for entry, err := range s.After(ctx, 0) {
+		if err != nil {
+			return spent, err
+		}
+		if x, ok := entry.Event.Payload.(event.Extension); ok && x.Kind == gateway.KindModelCall {
+			var call gateway.ModelCall
+			if err := json.Unmarshal(x.Data, &call); err != nil {
+				return spent, err
+			}
+			spent.InputTokens += call.Tokens.AllInput()
+			spent.OutputTokens += call.Tokens.Output
+			spent.CostUSD += call.CostUSD
+			spent.Requests++
+		}
+		if entry.Pos >= last {
+			break
+		}
+	}
+	return spent, ctx.Err()
 }
 
 // end closes the run, and brings back what it has changed. The result is the error of the attempt.
@@ -261,8 +297,9 @@ func (a *attempt) end(err error) error {
 	if a.live != nil {
 		_ = a.live.Close() // it cannot fail
 	}
+	lasting := false // the next attempt would have the same error
 	if a.session == nil && err == nil && a.workspace != nil && a.options.files.writeBack {
-		err = errChangesLost
+		err, lasting = errChangesLost, true
 	}
 	code := a.exitCode(err)
 	stopped := a.ctx.Err() != nil
@@ -272,11 +309,11 @@ func (a *attempt) end(err error) error {
 	}
 	left := errors.Join(a.close(), a.leave(of))
 	if err == nil && left != nil {
-		err, code = fleet.Permanent(left), exitError // the next attempt would not have the changes
+		err, code, lasting = left, exitError, true // the next attempt would not have the changes
 	} else if left != nil {
 		report(a.errs, left)
 	}
-	err = withoutSecrets(a.permanent(err), a.options.secrets())
+	err = a.marked(err, lasting)
 	if a.session != nil && !stopped { // a worker that has lost the run, or hands it back, reports nothing
 		if _, failed := a.session.Dispatch(a.ctx, attemptEnded{Exit: code, Run: a.options.live.served, Worker: a.runner.worker}); failed != nil {
 			report(a.errs, fmt.Errorf("the end of the attempt is not recorded: %w", failed))
@@ -294,8 +331,7 @@ func (a *attempt) end(err error) error {
 }
 
 // errChangesLost means that the worker that had the answer has ended before it wrote the changes back.
-var errChangesLost = fleet.Permanent(advice.Wrap(errors.New("the agent has answered, and its changes are lost with the worker that was to write them back"),
-	"submit the request again"))
+var errChangesLost = advice.Wrap(errors.New("the agent has answered, and its changes are lost with the worker that was to write them back"), "submit the request again")
 
 // leave applies the flags to the changes of the run. Only what these report of a run that came to its end is an error of them.
 func (a *attempt) leave(ended error) error {
@@ -355,8 +391,9 @@ func (a *attempt) denied() int {
 	return len(all.all())
 }
 
-// permanent marks an error that the next attempt would have too: a refusal of the request, a limit, an answer that does not count.
-func (a *attempt) permanent(err error) error {
+// marked is an error without secrets, which is permanent if the next attempt would have it too: a refusal of the request, a limit, an
+// answer that does not count.
+func (a *attempt) marked(err error, lasting bool) error {
 	if err == nil || a.ctx.Err() != nil {
 		return err
 	}
@@ -364,7 +401,9 @@ func (a *attempt) permanent(err error) error {
 	_, refused := errors.AsType[*isolation.RefusedError](err)
 	code, _ := errors.AsType[ending](err)
 	_, file := errors.AsType[*agentfile.Problem](err)
-	if evaluated && !failure.Retry.Worthwhile || refused || file || code.code == exitUsage {
+	lasting = lasting || evaluated && !failure.Retry.Worthwhile || refused || file || code.code == exitUsage
+	err = withoutSecrets(err, a.options.secrets())
+	if lasting {
 		return fleet.Permanent(err)
 	}
 	return err

@@ -24,6 +24,7 @@ import (
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/fleet"
+	"github.com/drover-agents/drover/gateway"
 	"github.com/drover-agents/drover/isolation"
 	"github.com/drover-agents/drover/record"
 	"github.com/drover-agents/drover/server"
@@ -193,7 +194,7 @@ func TestWorker_KeepsEachRun(t *testing.T) {
 	a := agenttest.New(agenttest.Fail(errors.New("no: sk-ant-the-key-of-the-worker")))
 	w := newWorkplace(t, a, file, "--max-usd=2")
 	result, last := w.run(t, `{"what": "it"}`)
-	if result.State != fleet.Dead || last.Exit != exitError || last.Worker != "here" {
+	if result.State != fleet.Dead || result.Attempts != 1 || last.Exit != exitError || last.Worker != "here" {
 		t.Errorf("%+v, %+v", result, last)
 	}
 	w.stop()
@@ -244,6 +245,20 @@ func TestWorker_EndsAreThoseOfRun(t *testing.T) {
 				t.Errorf("%+v, exit code %d; want %s after %d attempts, exit code %d", result, last.Exit, c.state, c.attempts, c.code)
 			}
 		})
+	}
+}
+
+// The dollars of a run are those of all its attempts together.
+func TestWorker_BudgetIsThatOfTheRun(t *testing.T) {
+	t.Chdir(t.TempDir())
+	a := agenttest.New(agenttest.Emit(gateway.ModelCall{Operation: "messages", Model: "m", CostUSD: 0.9, Tokens: gateway.Tokens{Input: 10, Output: 5}})) // and no result
+	w := newWorkplace(t, a, writeNamed(t, "reviewer", reviewerFile), "--max-usd=2", "--max-tokens=1000")
+	result, last := w.run(t, `{"what": "it"}`)
+	if result.State != fleet.Dead || result.Attempts != 4 || last.Exit != exitLimit || len(a.Requests()) != 3 {
+		t.Errorf("%+v, exit code %d after %d evaluations; want it dead when the budget is spent, after 3", result, last.Exit, len(a.Requests()))
+	}
+	if used := a.Requests()[2].Trackers[0].Consumed(); used.CostUSD != 1.8 || used.InputTokens != 20 || used.OutputTokens != 10 {
+		t.Errorf("the third attempt begins with %+v", used)
 	}
 }
 
