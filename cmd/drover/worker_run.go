@@ -253,31 +253,42 @@ func (a *attempt) prepare(ctx context.Context, s *session.Session) (*prompt.Prom
 		e.Deadline = guard.At(at)
 	}
 	e.Logger = a.logger()
-	if e.Budget == nil {
-		return p, e, nil
+	spent, calls, err := pastOf(ctx, s)
+	if err != nil {
+		return nil, nil, err
 	}
-	spent, err := spentIn(ctx, s)
-	if spent != (guard.Usage{}) { // the budget is that of the run, not of the attempt
+	if e.Budget != nil && spent != (guard.Usage{}) { // the budget is that of the run, not of the attempt
 		e.Tracker = guard.NewTracker(*e.Budget)
 		e.Tracker.Record(spent)
 	}
-	return p, e, err
+	if calls > 0 && a.options.files.writeBack { // the model would not repeat them, and a part would be written back
+		return nil, nil, fleet.Permanent(errCopiesLost)
+	}
+	return p, e, nil
 }
 
-// spentIn is what the log of a run has of the consumption of earlier attempts.
-func spentIn(ctx context.Context, s *session.Session) (spent guard.Usage, err error) {
+// pastOf is what the log of a run has of earlier attempts: what they have spent, and how many calls of tools they have made.
+func pastOf(ctx context.Context, s *session.Session) (spent guard.Usage, calls int, err error) {
 	last := s.Last()
 	if last == 0 {
-		return spent, nil
+		return spent, 0, nil
 	}
 	for entry, err := range s.After(ctx, 0) {
 		if err != nil {
-			return spent, err
+			return spent, 0, err
 		}
-		if x, ok := entry.Event.Payload.(event.Extension); ok && x.Kind == gateway.KindModelCall {
+		switch p := entry.Event.Payload.(type) {
+		case session.ToolInvoked:
+			if p.Status != event.ToolDenied {
+				calls++
+			}
+		case event.Extension:
 			var call gateway.ModelCall
-			if err := json.Unmarshal(x.Data, &call); err != nil {
-				return spent, err
+			if p.Kind != gateway.KindModelCall {
+				break
+			}
+			if err := json.Unmarshal(p.Data, &call); err != nil {
+				return spent, 0, err
 			}
 			spent.InputTokens += call.Tokens.AllInput()
 			spent.OutputTokens += call.Tokens.Output
@@ -288,7 +299,7 @@ func spentIn(ctx context.Context, s *session.Session) (spent guard.Usage, err er
 			break
 		}
 	}
-	return spent, ctx.Err()
+	return spent, calls, ctx.Err()
 }
 
 // end closes the run, and brings back what it has changed. The result is the error of the attempt.
@@ -332,6 +343,9 @@ func (a *attempt) end(err error) error {
 
 // errChangesLost means that the worker that had the answer has ended before it wrote the changes back.
 var errChangesLost = advice.Wrap(errors.New("the agent has answered, and its changes are lost with the worker that was to write them back"), "submit the request again")
+
+// errCopiesLost means that an earlier attempt has worked on copies that are gone.
+var errCopiesLost = advice.Wrap(errors.New("an earlier attempt has worked on copies that are lost, so its changes cannot be written back"), "submit the request again")
 
 // leave applies the flags to the changes of the run. Only what these report of a run that came to its end is an error of them.
 func (a *attempt) leave(ended error) error {

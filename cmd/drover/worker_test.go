@@ -312,13 +312,17 @@ func TestWorker_ChangesAreNotLostSilently(t *testing.T) {
 		write(filepath.Join(r.Request.Workspace.Root(), "a.txt"), "new\n")
 		write(filepath.Join(dir, "a.txt"), "of another\n")
 	}, agenttest.Emit(event.Done{Status: event.DoneSuccess}))
-	w := newWorkplace(t, a, writeNamed(t, "reviewer", reviewerFile), "--mount=a.txt", "--write-back")
+	w := newWorkplace(t, a, writeNamed(t, "reviewer", reviewerFile), "--mount=a.txt", "--write-back", "--allow=fileWrite")
 	result, last := w.run(t, `{"what": "it"}`)
 	if result.State != fleet.Dead || result.Attempts != 1 || last.Exit != exitError || !strings.Contains(result.Reason, "--write-back") {
 		t.Errorf("%+v, exit code %d; want it dead with the conflict", result, last.Exit)
 	}
 	if got := readFile(t, "a.txt"); got != "of another\n" {
 		t.Errorf("the file of another is %q", got)
+	}
+	a.Steps = []agenttest.Step{agenttest.UseTool(event.ToolCall{ID: "a", Name: "Write", Input: json.RawMessage(`{"file_path":"a.txt","content":"new"}`)}, "done")} // and no result
+	if result, _ = w.run(t, `{"what": "another"}`); result.State != fleet.Dead || result.Attempts != 2 || !strings.Contains(result.Reason, "copies that are lost") {
+		t.Errorf("%+v; want it dead in the second attempt, which has not the copies of the first", result)
 	}
 	r := &fleetRunner{starter: w.starter, out: new(bytes.Buffer), errs: new(bytes.Buffer)}
 	start := queuedStart{Start: server.Start{Agent: "reviewer", Args: map[string]string{"what": "it"}}}
