@@ -3,6 +3,7 @@
 package main
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"strings"
@@ -47,7 +48,9 @@ func TestServe_QueueIsChecked(t *testing.T) {
 		{"", []string{"--quue=a"}, "write --queue"},
 	} {
 		t.Setenv(envKeep, c.keep)
-		code, _, errs := drover(t.Context(), t, nil, append([]string{"serve", "--listen=127.0.0.1:0"}, c.args...)...)
+		ctx, stop := context.WithTimeout(t.Context(), 10*time.Second) // for a server that begins all the same
+		defer stop()
+		code, _, errs := drover(ctx, t, nil, append([]string{"serve", "--listen=127.0.0.1:0"}, c.args...)...)
 		if code != exitUsage || !strings.Contains(errs, c.want) {
 			t.Errorf("%q: exit code %d, want %d with %q: %s", c.args, code, exitUsage, c.want, errs)
 		}
