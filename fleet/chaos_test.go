@@ -101,11 +101,11 @@ func chaos(t *testing.T, kind string) {
 	}
 	workers := 1
 	if kind == "cluster" {
-		all, err := cluster()
+		servers, err := cluster()
 		if err != nil {
 			t.Fatal(err)
 		}
-		workers, env = 2, append(env, childURLs+"="+strings.Join(urlsOf(all), ","))
+		workers, env = 2, append(env, childURLs+"="+strings.Join(servers.URLs(), ","))
 		open = func() *fleet.Fleet { return openOn(t, kind, name) }
 	}
 	f := open()

@@ -5,18 +5,16 @@ package fleet_test
 import (
 	"context"
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
-	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
 	"go.uber.org/goleak"
 
 	"github.com/drover-agents/drover/fleet"
+	"github.com/drover-agents/drover/fleet/fleettest"
 	"github.com/drover-agents/drover/internal/ident"
 )
 
@@ -27,8 +25,8 @@ var (
 	embedded = sync.OnceValues(func() (*server.Server, error) {
 		return fleet.StartServer(filepath.Join(testDir, "embedded"))
 	})
-	cluster = sync.OnceValues(startCluster)
-	started []*server.Server
+	cluster     = sync.OnceValues(startCluster)
+	stopCluster = func() {}
 )
 
 func TestMain(m *testing.M) {
@@ -43,12 +41,10 @@ func TestMain(m *testing.M) {
 	testDir = dir
 	code := m.Run()
 	if ns, err := embedded(); err == nil {
-		started = append(started, ns)
-	}
-	for _, ns := range started {
 		ns.Shutdown()
 		ns.WaitForShutdown()
 	}
+	stopCluster()
 	if err := os.RemoveAll(dir); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		code = 1
@@ -60,50 +56,12 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// startCluster starts three servers on loopback that sync always.
-func startCluster() ([]*server.Server, error) {
-	routes := make([]string, 3)
-	ports := make([]int, 3)
-	for i := range routes {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			return nil, err
-		}
-		ports[i] = l.Addr().(*net.TCPAddr).Port
-		routes[i] = "nats://" + l.Addr().String()
-		l.Close()
+func startCluster() (*fleettest.Cluster, error) {
+	c, err := fleettest.StartCluster(testDir, 3)
+	if err == nil {
+		stopCluster = c.Close
 	}
-	var all []*server.Server
-	for i := range routes {
-		ns, err := server.NewServer(&server.Options{
-			ServerName: fmt.Sprintf("n%d", i), Host: "127.0.0.1", Port: server.RANDOM_PORT, NoSigs: true, NoLog: true,
-			JetStream: true, StoreDir: filepath.Join(testDir, fmt.Sprintf("n%d", i)), SyncAlways: true,
-			Cluster: server.ClusterOpts{Name: "test", Host: "127.0.0.1", Port: ports[i]},
-			Routes:  server.RoutesFromStr(strings.Join(routes, ",")),
-		})
-		if err != nil {
-			return nil, err
-		}
-		ns.Start()
-		all = append(all, ns)
-	}
-	started = append(started, all...)
-	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
-		for _, ns := range all {
-			if ns.JetStreamIsLeader() && len(ns.JetStreamClusterPeers()) == len(all) {
-				return all, nil
-			}
-		}
-	}
-	return nil, fmt.Errorf("the cluster has no leader")
-}
-
-func urlsOf(all []*server.Server) []string {
-	var urls []string
-	for _, ns := range all {
-		urls = append(urls, ns.ClientURL())
-	}
-	return urls
+	return c, err
 }
 
 // onEach runs a test on the embedded server and on the cluster. Open opens a further fleet on the same streams.
@@ -125,11 +83,11 @@ func openOn(t *testing.T, kind, name string) *fleet.Fleet {
 	var f *fleet.Fleet
 	var err error
 	if kind == "cluster" {
-		all, failed := cluster()
+		servers, failed := cluster()
 		if failed != nil {
 			t.Fatal(failed)
 		}
-		f, err = fleet.Open(t.Context(), &fleet.Options{URLs: urlsOf(all), Name: name})
+		f, err = fleet.Open(t.Context(), &fleet.Options{URLs: servers.URLs(), Name: name})
 	} else {
 		ns, failed := embedded()
 		if failed != nil {

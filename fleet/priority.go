@@ -91,7 +91,7 @@ func (w *Worker) queueOf(ctx context.Context, agent string) (*queue, error) {
 	for i, l := range levels {
 		made.Go(func() {
 			q.levels[i], failed[i] = w.Fleet.work.CreateOrUpdateConsumer(ctx, jetstream.ConsumerConfig{
-				Durable: string(l) + "-" + agent, FilterSubject: w.Fleet.name + ".work." + agent + ".*." + string(l),
+				Durable: consumerName(l, agent), FilterSubject: w.Fleet.name + ".work." + agent + ".*." + string(l),
 				AckPolicy: jetstream.AckExplicitPolicy, AckWait: w.Lease, MaxDeliver: -1, MaxAckPending: -1,
 			})
 		})
@@ -99,6 +99,9 @@ func (w *Worker) queueOf(ctx context.Context, agent string) (*queue, error) {
 	made.Wait()
 	return q, errors.Join(failed[:]...)
 }
+
+// consumerName is that of the consumer of an agent's requests of a level.
+func consumerName(l Priority, agent string) string { return string(l) + "-" + agent }
 
 // take waits for the next request. It is nil when ctx has ended.
 func (q *queue) take(ctx context.Context) jetstream.Msg {

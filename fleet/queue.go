@@ -223,22 +223,28 @@ func (r *Run) State(ctx context.Context) (State, error) {
 	if err != nil {
 		return "", fmt.Errorf("fleet: the run %s: %w", r.id, err)
 	}
+	state, _, err := r.stateAt(ctx, &m)
+	return state, err
+}
+
+// stateAt is how far a run is whose log ends with a message, and its end if it has one.
+func (r *Run) stateAt(ctx context.Context, m *message) (State, *Result, error) {
 	switch m.kind() {
 	case "", kindFailed, kindReleased, kindRetry:
-		return Queued, nil
+		return Queued, nil, nil
 	case kindEnd:
 		result, err := r.resultIn(ctx, m.seq)
 		if err != nil {
-			return "", err
+			return "", nil, err
 		}
-		return result.State, nil
+		return result.State, result, nil
 	case kindRemoved:
-		if gone, err := r.gone(ctx, &m); err != nil || gone {
-			return "", fmt.Errorf("fleet: the run %s: %w", r.id, cmp.Or(err, ErrNoRun))
+		if gone, err := r.gone(ctx, m); err != nil || gone {
+			return "", nil, fmt.Errorf("fleet: the run %s: %w", r.id, cmp.Or(err, ErrNoRun))
 		}
-		return Queued, nil
+		return Queued, nil, nil
 	}
-	return Running, nil
+	return Running, nil, nil
 }
 
 func (r *Run) resultIn(ctx context.Context, seq uint64) (*Result, error) {

@@ -94,6 +94,8 @@ type Start struct {
 	Agent  string            `json:"agent,omitzero"`
 	Args   map[string]string `json:"args,omitempty"`
 	Prompt string            `json:"prompt,omitzero"`
+	// Key makes the start idempotent, where the server has a queue: the same start under the same key is one run.
+	Key string `json:"key,omitzero"`
 	// Folder is one of those that the server offers.
 	Folder string `json:"folder,omitzero"`
 	Model  string `json:"model,omitzero"`

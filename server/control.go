@@ -18,6 +18,11 @@ import (
 
 // serveControl passes an answer, an interruption or a stop on to the program of the run.
 func (s *Server) serveControl(w http.ResponseWriter, r *http.Request) error {
+	if strings.HasSuffix(r.URL.Path, "/stop") {
+		if done, err := s.serveQueuedStop(w, r); done {
+			return err
+		}
+	}
 	run, err := s.find(r)
 	if err != nil {
 		return err

@@ -47,6 +47,9 @@ func (s *Server) streaming(r *http.Request) (context.Context, context.CancelFunc
 }
 
 func (s *Server) serveEvents(w http.ResponseWriter, r *http.Request) error {
+	if waiting, err := s.queued(r.Context(), r.PathValue("run")); err == nil && waiting != nil && waiting.State == Queued {
+		return s.serveWaiting(w, r)
+	}
 	run, err := s.find(r)
 	if err != nil {
 		return err

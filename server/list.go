@@ -48,7 +48,12 @@ func (s *Server) serveRuns(w http.ResponseWriter, r *http.Request) error {
 	}
 	now := time.Now()
 	list := RunList{Runs: []Summary{}, Hours: []HourCost{}, Now: now}
-	for _, row := range rows {
+	waiting, err := s.waiting(r.Context(), f)
+	if err != nil {
+		return err
+	}
+	list.Runs = append(list.Runs, waiting...)
+	for _, row := range rows[:min(len(rows), f.Limit-len(waiting))] {
 		sum := s.summary(row)
 		if state, known := s.watch.state(row.Path); known && row.State == record.Running { // no request to each program
 			sum.Controllable, sum.Questions = state.Control, state.Questions
@@ -84,7 +89,7 @@ func filterOf(r *http.Request) (f index.Filter, err error) {
 		case "agent", "folder", "q":
 		case "state":
 			switch f.State {
-			case record.Running, record.Ended, record.Lost, index.Unreadable, "":
+			case record.Running, record.Ended, record.Lost, index.Unreadable, Queued, "":
 			default:
 				err = fmt.Errorf("state is %q", f.State)
 			}

@@ -18,7 +18,19 @@ import (
 )
 
 // find opens the run that a request names, and its row.
-func (s *Server) find(r *http.Request) (*record.Run, error) { return s.findRun(r.PathValue("run")) }
+func (s *Server) find(r *http.Request) (*record.Run, error) {
+	waiting, err := s.queued(r.Context(), r.PathValue("run"))
+	if waiting != nil {
+		err = errWaits
+		if waiting.State != Queued {
+			err = problem(http.StatusConflict, "the run has ended before it began: "+waiting.Error, "start another one")
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	return s.findRun(s.keptID(r.Context(), r.PathValue("run")))
+}
 
 func (s *Server) findRun(id string) (*record.Run, error) {
 	if strings.HasPrefix(id, bundlePrefix) {
@@ -35,6 +47,12 @@ func (s *Server) findRun(id string) (*record.Run, error) {
 }
 
 func (s *Server) serveRun(w http.ResponseWriter, r *http.Request) error {
+	if waiting, err := s.queued(r.Context(), r.PathValue("run")); waiting != nil || err != nil {
+		if err != nil {
+			return err
+		}
+		return writeJSON(w, http.StatusOK, waiting.whole())
+	}
 	run, err := s.find(r)
 	if err != nil {
 		return err

@@ -50,7 +50,16 @@ func busy(err error) error {
 }
 
 func (s *Server) started(w http.ResponseWriter, r *http.Request, id string) error {
-	run, err := s.findRun(id)
+	waiting, err := s.queued(r.Context(), id)
+	if err != nil {
+		return err
+	}
+	if waiting != nil {
+		s.watch.change()
+		w.Header().Set("Location", "/v1/runs/"+waiting.ID)
+		return writeJSON(w, http.StatusCreated, waiting.whole())
+	}
+	run, err := s.findRun(s.keptID(r.Context(), id))
 	if err != nil {
 		return err
 	}

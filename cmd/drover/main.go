@@ -61,7 +61,7 @@ func newCommand() *cobra.Command {
 	root.SetFlagErrorFunc(flagError)
 	cobra.AddTemplateFunc("columns", helpColumns)
 	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), "FlagUsages", "FlagUsagesWrapped (columns $)"))
-	root.AddCommand(newRunCommand(), newRunsCommand(), newServeCommand(), newReportCommand(), newCheckCommand(), newSchemaCommand(), newDoctorCommand(), newDemoCommand(),
+	root.AddCommand(newRunCommand(), newRunsCommand(), newServeCommand(), newSubmitCommand(), newWorkerCommand(), newReportCommand(), newCheckCommand(), newSchemaCommand(), newDoctorCommand(), newDemoCommand(),
 		newVersionCommand(), newManCommand())
 	return root
 }

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -76,46 +77,67 @@ func runAgent(ctx context.Context, o runOptions, s streams) (err error) {
 	if err != nil {
 		return err
 	}
-	j := &job{options: o, streams: s, dir: current, workspace: files}
+	j := &job{options: o, streams: s, folder: current, dir: current, workspace: files}
 	if files != nil {
 		j.dir = files.Root()
 	}
 	var leftover error
 	defer func() { err = withCleanup(err, errors.Join(leftover, j.summary().Cleanup, j.closing)) }()
 	defer func() { err = files.leave(ctx, err, j.keptRun(), s.out) }() // when nothing of the run is left
-	in := o.isolate(&j.started)
-	model, err := o.openModel(ctx, in, j.dir)
-	if err != nil {
+	defer func() { leftover = j.close() }()
+	if err := j.open(ctx); err != nil {
 		return err
 	}
-	defer func() { leftover = errors.Join(leftover, model.close()) }()
-	kept, err := o.conversations(model)
+	j.export = openExport(ctx)
+	defer j.export.close(ctx, s.errs)
+	err = j.run(ctx)
+	if problem := j.model.problem(); problem != nil && err != nil {
+		return ending{exitError, problem} // it has more details than the error of the agent
+	}
+	return err
+}
+
+// open opens what the evaluation needs: the source of the model's answers, the conversations, the record of the run and the agent.
+// close closes it, also after an error.
+func (j *job) open(ctx context.Context) error {
+	o, errs := &j.options, j.streams.errs
+	in := o.isolate(&j.started)
+	var err error
+	if j.model, err = o.openModel(ctx, in, j.dir); err != nil {
+		return err
+	}
+	j.closers = append(j.closers, j.model.close)
+	kept, err := o.conversations(j.model)
 	if err != nil && o.resume == "" { // a new one begins without the folder too
-		report(s.errs, fmt.Errorf("the conversation is not stored, so it cannot be continued: %w", err))
+		report(errs, fmt.Errorf("the conversation is not stored, so it cannot be continued: %w", err))
 		kept, err = &conversations{}, nil
 	}
 	if err != nil {
 		return err
 	}
-	defer func() { leftover = errors.Join(leftover, kept.close()) }()
-	kept.project = current
-	if j.kept, j.store, err = o.recorder(current, model.traffic, s.errs); err != nil {
+	j.closers = append(j.closers, kept.close)
+	kept.project = j.folder
+	if j.kept, j.store, err = o.recorder(j.folder, j.model.traffic, errs); err != nil {
 		return err
 	}
 	if j.adapter, err = o.adapter(in, kept); err != nil {
 		return err
 	}
 	if c, ok := j.adapter.(io.Closer); ok { // which knows what a run has left
-		defer func() { leftover = errors.Join(leftover, c.Close()) }()
+		j.closers = append(j.closers, c.Close)
 	}
-	o.isolation.warn(s.errs)
-	j.export = openExport(ctx)
-	defer j.export.close(ctx, s.errs)
-	err = j.run(ctx)
-	if problem := model.problem(); problem != nil && err != nil {
-		return ending{exitError, problem} // it has more details than the error of the agent
+	o.isolation.warn(errs)
+	return nil
+}
+
+// close closes what open has opened, the last one first.
+func (j *job) close() error {
+	var errs []error
+	for _, end := range slices.Backward(j.closers) {
+		errs = append(errs, end())
 	}
-	return err
+	j.closers = nil
+	return errors.Join(errs...)
 }
 
 // promptly calls f, and does not wait for it once the context has ended. Then f is left behind, as the program is
@@ -309,7 +331,10 @@ type job struct {
 	options   runOptions
 	streams   streams
 	adapter   agent.Adapter
-	dir       string // in which the agent works
+	model     *modelSource
+	closers   []func() error // of what open has opened
+	folder    string         // that the run belongs to
+	dir       string         // in which the agent works
 	started   processes
 	workspace *runWorkspace
 	export    *export

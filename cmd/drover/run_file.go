@@ -106,11 +106,24 @@ func (o *runOptions) checkFile() error {
 	return nil
 }
 
-// loadFile reads the agent and applies the flags to it. Without -f it does nothing.
+// loadFile reads the agent, checks its arguments and applies the flags to it. Without -f it does nothing.
 func (o *runOptions) loadFile() error {
 	if o.file.path == "" {
 		return nil
 	}
+	if err := o.readFile(); err != nil {
+		return err
+	}
+	if !slices.Contains(slices.Collect(maps.Values(o.file.args)), fromInput) { // else when that was read
+		if err := o.checkArguments(); err != nil {
+			return err
+		}
+	}
+	return o.applyFile()
+}
+
+// readFile reads the agent.
+func (o *runOptions) readFile() error {
 	f, err := agentfile.Load(o.file.path)
 	if err != nil {
 		return usageError("-f: %w", err)
@@ -122,11 +135,12 @@ func (o *runOptions) loadFile() error {
 	}
 	f.Roots = o.file.roots
 	o.file.agent = f
-	if !slices.Contains(slices.Collect(maps.Values(o.file.args)), fromInput) { // else when that was read
-		if err := o.checkArguments(); err != nil {
-			return err
-		}
-	}
+	return nil
+}
+
+// applyFile joins what the agent and the flags say.
+func (o *runOptions) applyFile() error {
+	f := o.file.agent
 	o.model = cmp.Or(o.model, f.Model)
 	o.lowerLimits(f.Limits, o.file.path)
 	return errors.Join(o.checkPermissions(), o.narrowTools(), o.joinIsolation(), o.joinMounts())

@@ -30,6 +30,8 @@ type keepFlags struct {
 	off     bool
 	traffic bool
 	secrets nameList // variables of which the values are secret
+	// command is the command line that is kept, where another program than drover run runs it. Nil means that of this process.
+	command []string
 }
 
 // A nameList collects names of environment variables.
@@ -170,8 +172,12 @@ func (o *runOptions) recorder(folder, traffic string, errs io.Writer) (*record.R
 		report(errs, err)
 		return nil, nil, nil
 	}
+	command := o.keep.command
+	if command == nil {
+		command = os.Args
+	}
 	opts := &record.RecorderOptions{
-		Secrets: o.secrets(), Folder: folder, Traffic: traffic, Command: os.Args, Keep: keep,
+		Secrets: o.secrets(), Folder: folder, Traffic: traffic, Command: command, Keep: keep,
 		Versions: map[string]string{"drover": builtVersion()},
 	}
 	if f := o.file.agent; f != nil {

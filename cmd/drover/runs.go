@@ -35,14 +35,18 @@ Words list the runs that have all of them in their prompt, name, folder, id or e
 RUN is the id of a run, the beginning of one, last for the latest, or a file, by a path with a slash or a name that ends in .zip or
 .jsonl: a bundle of drover runs export, a log of a session, a recording of --record.
 
+With --nats the runs of a fleet are listed instead, wherever they run; see docs/fleet.md.
+
 The runs are in $XDG_STATE_HOME/drover/runs, by default ~/.local/state/drover/runs. The latest 2,000 are kept, for 90 days, up to
 4 GiB; ` + envKeep + `=runs=500,age=30d,size=1GiB sets other limits, and ` + envKeep + `=no or --no-keep keeps nothing.`
 
 func newRunsCommand() *cobra.Command {
 	var (
-		f      runsFilter
-		limit  int
-		asJSON bool
+		f       runsFilter
+		onFleet fleetFlags
+		queued  bool
+		limit   int
+		asJSON  bool
 	)
 	cmd := &cobra.Command{
 		Use:   "runs [flags] [word...]",
@@ -60,13 +64,21 @@ func newRunsCommand() *cobra.Command {
 			if limit < 0 {
 				return advice.Wrap(usageError("--limit: %d is below zero", limit), "give the number of runs, or 0 for all")
 			}
+			switch {
+			case len(onFleet.urls) > 0:
+				return withoutSecrets(listFleet(cmd, &onFleet, &f, words, limit, asJSON), onFleet.secrets())
+			case queued:
+				return listQueue(cmd, words, limit, asJSON)
+			}
 			return listRuns(cmd, &f, words, limit, asJSON)
 		},
 	}
 	f.addFlags(cmd)
 	cmd.Flags().IntVar(&limit, "limit", 30, "how many are listed; 0 means all")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "one object per line as JSON")
-	cmd.AddCommand(newRunsShowCommand(), newRunsCompareCommand(), newRunsResumeCommand(), newRunsRemoveCommand(), newRunsExportCommand(),
+	cmd.Flags().BoolVar(&queued, "queued", false, "runs that wait in the queue of drover serve")
+	onFleet.addFlags(cmd.Flags())
+	cmd.AddCommand(newRunsCancelCommand(), newRunsRetryCommand(), newRunsShowCommand(), newRunsCompareCommand(), newRunsResumeCommand(), newRunsRemoveCommand(), newRunsExportCommand(),
 		newRunsImportCommand(), newRunsCostCommand(), newRunsSQLCommand())
 	return cmd
 }

@@ -36,7 +36,10 @@ is printed has a token, and is for you; programs find it in the file that is pri
 read.
 
 A started run ends with this server. If the server is killed, so are its runs: the next server shows them as lost, with all that
-they had recorded, and continues them. Ctrl-C stops the server and its runs in good order. Runs of other programs go on.`
+they had recorded, and continues them. Ctrl-C stops the server and its runs in good order. Runs of other programs go on.
+
+With --queue a start beyond -n waits instead of being refused. The queue is in the folder that the flag names, which one server at a
+time has. Starts that wait or run when the server ends, in whatever way, are continued by the next one. See docs/fleet.md.`
 
 // serveOptions are the flags and arguments of drover serve.
 type serveOptions struct {
@@ -53,6 +56,7 @@ type serveOptions struct {
 	hosts   pathList
 	viewer  bool
 	hooks   noticeFlags
+	queue   string // the folder of the queue; empty means none
 }
 
 // notServed are flags of drover run that mean nothing for a server, or that each request has.
@@ -76,6 +80,7 @@ func (o *serveOptions) command() *cobra.Command {
 	f.SortFlags = false
 	f.StringVar(&o.listen, "listen", "127.0.0.1:7070", "the address; another than loopback needs TLS")
 	f.IntVarP(&o.most, "runs", "n", 2, "how many runs may be under way at a time that were started here")
+	f.Var(textFlag{&o.queue, "folder"}, "queue", "keep starts in this folder until they can run: one beyond -n waits, and those that wait or run survive the server")
 	f.Var(&o.folders, "folder", "a folder in which runs may be started (default: the current one); repeatable")
 	f.BoolVar(&o.prompts, "prompts", false, "allow any prompt, beside the agents")
 	f.BoolVar(&o.viewer, "viewer", false, "print an address for viewers too, who can only read")
@@ -84,6 +89,12 @@ func (o *serveOptions) command() *cobra.Command {
 	f.Var(textFlag{&o.ca, "file"}, "tls-client-ca", "let only clients connect that have a certificate of this CA; programs then need no token")
 	f.Var(&o.hosts, "host", "a name by which the server is reached, beside localhost and addresses; repeatable")
 	o.hooks.addFlags(f)
+	o.addRunFlags(f)
+	return cmd
+}
+
+// addRunFlags declares the flags of drover run that bound each run.
+func (o *serveOptions) addRunFlags(f *pflag.FlagSet) {
 	own := pflag.NewFlagSet("run", pflag.ContinueOnError)
 	o.run.addFlags(own)
 	own.VisitAll(func(flag *pflag.Flag) {
@@ -91,7 +102,6 @@ func (o *serveOptions) command() *cobra.Command {
 			f.AddFlag(flag)
 		}
 	})
-	return cmd
 }
 
 func isNotServed(name string) bool {
@@ -165,8 +175,17 @@ func (o *serveOptions) serve(ctx context.Context, s streams) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, starter.close()) }()
 	log := slog.New(slog.NewTextHandler(s.errs, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	var starts server.Starter = starter
+	end := starter.close
+	if o.queue != "" {
+		q, err := openQueue(ctx, starter, log, s.errs)
+		if err != nil {
+			return err
+		}
+		starts, end = q, q.close
+	}
+	defer func() { err = errors.Join(err, end()) }()
 	config, err := o.tlsConfig()
 	if err != nil {
 		return err
@@ -174,7 +193,7 @@ func (o *serveOptions) serve(ctx context.Context, s streams) (err error) {
 	notices := o.hooks.start(ctx, log)
 	defer notices.close()
 	api, err := server.New(ctx, server.Options{
-		Store: store, Starter: starter, Hosts: o.hosts, TLS: config, Version: builtVersion(), Logger: log, Notify: notices.send,
+		Store: store, Starter: starts, Hosts: o.hosts, TLS: config, Version: builtVersion(), Logger: log, Notify: notices.send,
 	})
 	if err != nil {
 		return err

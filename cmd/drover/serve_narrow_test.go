@@ -118,6 +118,7 @@ func TestServe_NoFieldWidens(t *testing.T) {
 		"Args":           {{Agent: "reviewer", Args: map[string]string{"what": "@/etc/passwd", "x=--isolation": "host"}}, {Agent: "reviewer", Args: map[string]string{"what": flag, flag: "x"}}, {Agent: "reviewer", Args: map[string]string{"what": "a\n" + flag}}},
 		"Prompt":         {{Prompt: flag}, {Prompt: "-"}, {Prompt: "Go.\x00" + flag}, {Prompt: "-- " + flag}},
 		"Folder":         {prompt(server.Start{Folder: "/"}), prompt(server.Start{Folder: elsewhere}), prompt(server.Start{Folder: link}), prompt(server.Start{Folder: ".."}), prompt(server.Start{Folder: "./."}), prompt(server.Start{Folder: flag}), prompt(server.Start{Folder: "a\x00b"})},
+		"Key":            {prompt(server.Start{Key: flag}), prompt(server.Start{Key: "a\n" + flag})},
 		"Model":          {prompt(server.Start{Model: "bigger"}), prompt(server.Start{Model: flag}), prompt(server.Start{Model: "big\n" + flag})},
 		"Limits.USD":     {limits(server.Limits{USD: 2}), limits(server.Limits{USD: -1}), limits(server.Limits{USD: 1e300})},
 		"Limits.Tokens":  {limits(server.Limits{Tokens: 1 << 62}), limits(server.Limits{Tokens: -1})},

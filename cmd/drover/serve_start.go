@@ -147,6 +147,9 @@ func refused(format string, args ...any) *server.Problem {
 
 // Start implements [server.Starter].
 func (st *starter) Start(ctx context.Context, s server.Start) (string, error) {
+	if s.Key != "" {
+		return "", refused("a key is for a queue, and this server has none")
+	}
 	return st.start(ctx, s, "")
 }
 
@@ -429,26 +432,32 @@ func parseRunFlags(args []string) (o *runOptions, err error) {
 
 // Continue implements [server.Starter].
 func (st *starter) Continue(ctx context.Context, run *record.Run, text string) (string, error) {
-	_, _, err := resumeArguments(run.ID, nil)
-	if err != nil {
-		p := refused("%s", err)
-		p.Status, p.Title, p.Next = http.StatusConflict, http.StatusText(http.StatusConflict), advice.Of(err)
-		return "", p
-	}
-	token, err := resumeToken(run)
+	s, token, err := st.continued(run, text)
 	if err != nil {
 		return "", err
 	}
-	s, err := st.again(run)
-	if err != nil {
-		return "", refused("the run cannot be continued here: %s", err)
+	return st.start(ctx, *s, token)
+}
+
+// continued is the start that continues a run, and the token of its conversation.
+func (st *starter) continued(run *record.Run, text string) (s *server.Start, token string, err error) {
+	if _, _, err := resumeArguments(run.ID, nil); err != nil {
+		p := refused("%s", err)
+		p.Status, p.Title, p.Next = http.StatusConflict, http.StatusText(http.StatusConflict), advice.Of(err)
+		return nil, "", p
+	}
+	if token, err = resumeToken(run); err != nil {
+		return nil, "", err
+	}
+	if s, err = st.again(run); err != nil {
+		return nil, "", refused("the run cannot be continued here: %s", err)
 	}
 	if s.Agent == "" {
 		s.Prompt = cmp.Or(strings.TrimSpace(text), resumePrompt)
 	} else if strings.TrimSpace(text) != "" {
-		return "", refused("the agent %s has its own prompt, so the message has no text", s.Agent)
+		return nil, "", refused("the agent %s has its own prompt, so the message has no text", s.Agent)
 	}
-	return st.start(ctx, *s, token)
+	return s, token, nil
 }
 
 // patience is how long runs may take to end with the server.

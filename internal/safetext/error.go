@@ -9,7 +9,7 @@ import (
 
 // packageNames are what errors of our packages begin with. They help programmers, not people. Behind a position in a file, :3:5,
 // is a key of the file, which may be the name of a package too.
-var packageNames = regexp.MustCompile(`(?m)(:\d+:\d+)?(^|: )(?:drover|claude|claudecode|agent|agentfile|prompt|gate|gateway|guard|isolation|transcript|tool|event|schema|script|terminal|workspace): `)
+var packageNames = regexp.MustCompile(`(?m)(:\d+:\d+)?(^|: )(?:drover|claude|claudecode|agent|agentfile|prompt|gate|gateway|guard|isolation|transcript|tool|event|schema|script|terminal|workspace|fleet): `)
 
 // insideTheCell is advice of the CLI about an address that exists inside the cell only.
 var insideTheCell = regexp.MustCompile(` This is a server-side issue, [^\n]*check your inference gateway \([^)\n]*\)\.`)

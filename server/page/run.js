@@ -143,6 +143,7 @@ export class RunPage {
   #state(state) {
     const before = this.state;
     this.state = state;
+    if (before?.state === "queued" && state.state !== "queued") this.#load(); // it has begun
     if (state.answered) {
       const strip = this.strips.get(state.answered.question);
       if (strip && !strip.mine) {
@@ -295,6 +296,7 @@ export class RunPage {
   #status(questions) {
     const run = this.run ?? { state: this.state.state };
     if (this.state.state === "running") return questions ? ["waiting", "waiting", `Running, ${questions === 1 ? "1 waits" : `${questions} wait`} for you`] : ["running", "ok", "Running"];
+    if (this.state.state === "queued") return ["waiting", "quiet", "Queued"];
     if (this.state.state === "lost" || run.state === "lost") return ["lost", "failed", "Lost"];
     if (run.state === "unreadable") return ["alert", "denied", "Unreadable"];
     if (run.status === "success") return ["ok", "ok", "Done"];

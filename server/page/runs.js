@@ -288,6 +288,7 @@ function groupByDay(runs, now) {
 /** The shape, the tone and the word of the state of a run. */
 export function statusOf(r) {
   if (r.state === "running") return r.questions?.length ? ["waiting", "waiting", "Waiting"] : ["running", "ok", "Running"];
+  if (r.state === "queued") return ["waiting", "quiet", "Queued"];
   if (r.state === "lost") return ["lost", "failed", "Lost"];
   if (r.state === "unreadable") return ["alert", "denied", "Unreadable"];
   if (r.status === "success") return ["ok", "quiet", "Done"];

@@ -65,6 +65,7 @@ var layers = map[string][]string{
 	"agentfile": {".", "agent", "agent/claudecode/catalogue", "workspace", "prompt", "isolation", "guard", "gate", "tool", "schema", "internal/*"},
 	// Runs on NATS JetStream. It knows no adapter and keeps no files of its own.
 	"fleet": {".", "agent", "workspace", "prompt", "guard", "session", "gate", "tool", "event", "internal/*"},
+	"fleet/fleettest": {},
 	// The index links SQLite, and the command alone imports it.
 	"record/index": {"record", ".", "event", "session", "gateway", "isolation", "internal/*"},
 	// The API and the page of runs: it reads kept runs by their index, and knows no agent.
@@ -203,7 +204,7 @@ func TestLayers_PackagesLinkNoExporter(t *testing.T) {
 var mayLinkSQLite = []string{"record/index", "server", "cmd/*"}
 
 // mayLinkNATS are the packages that link NATS: the fleet, and programs.
-var mayLinkNATS = []string{"fleet", "cmd/*", "examples/*", "bench", "bench/*"}
+var mayLinkNATS = []string{"fleet", "fleet/fleettest", "cmd/*", "examples/*", "bench", "bench/*"}
 
 // A program that embeds Drover gets neither a database nor a message broker with it.
 func TestLayers_PackagesLinkNoDatabaseAndNoBroker(t *testing.T) {

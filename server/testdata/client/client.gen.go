@@ -188,6 +188,7 @@ type Run struct {
 		Args   *map[string]string `json:"args,omitempty"`
 		Deny   *[]string          `json:"deny,omitempty"`
 		Folder *string            `json:"folder,omitempty"`
+		Key    *string            `json:"key,omitempty"`
 		Limits *struct {
 			Seconds *float32 `json:"seconds,omitempty"`
 			Tokens  *int     `json:"tokens,omitempty"`
@@ -380,6 +381,7 @@ type Start struct {
 	Args   *map[string]string `json:"args,omitempty"`
 	Deny   *[]string          `json:"deny,omitempty"`
 	Folder *string            `json:"folder,omitempty"`
+	Key    *string            `json:"key,omitempty"`
 	Limits *struct {
 		Seconds *float32 `json:"seconds,omitempty"`
 		Tokens  *int     `json:"tokens,omitempty"`
@@ -414,7 +416,7 @@ type CompareRunsParams struct {
 
 // ListRunsParams defines parameters for ListRuns.
 type ListRunsParams struct {
-	// State running, ended, lost or unreadable
+	// State queued, running, ended, lost or unreadable
 	State *string `form:"state,omitempty" json:"state,omitempty"`
 
 	// Failed only runs that ended without success, were lost or cannot be read
@@ -561,14 +563,14 @@ type ClientInterface interface {
 	// Corresponds with GET /v1/runs (the `ListRuns` operationId).
 	ListRuns(ctx context.Context, params *ListRunsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// StartRunWithBody Start a run. The answer comes when it is kept.
+	// StartRunWithBody Start a run. The answer comes when it is kept, or waits in the queue of the server.
 	//
 	// Takes any type of body and a specified content type.
 	//
 	// Corresponds with POST /v1/runs (the `StartRun` operationId).
 	StartRunWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// StartRun Start a run. The answer comes when it is kept.
+	// StartRun Start a run. The answer comes when it is kept, or waits in the queue of the server.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -627,6 +629,11 @@ type ClientInterface interface {
 	//
 	// Corresponds with POST /v1/runs/{run}/questions/{question} (the `AnswerQuestion` operationId).
 	AnswerQuestion(ctx context.Context, run string, question string, body AnswerQuestionJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// RetryRun Queue a run again that has ended without an answer, where the server has a queue.
+	//
+	// Corresponds with POST /v1/runs/{run}/retry (the `RetryRun` operationId).
+	RetryRun(ctx context.Context, run string, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// ReadSession The state of the session after an entry of the log.
 	//
@@ -740,7 +747,7 @@ func (c *Client) ListRuns(ctx context.Context, params *ListRunsParams, reqEditor
 	return c.Client.Do(req)
 }
 
-// StartRunWithBody Start a run. The answer comes when it is kept.
+// StartRunWithBody Start a run. The answer comes when it is kept, or waits in the queue of the server.
 //
 // Takes any type of body and a specified content type.
 //
@@ -757,7 +764,7 @@ func (c *Client) StartRunWithBody(ctx context.Context, contentType string, body 
 	return c.Client.Do(req)
 }
 
-// StartRun Start a run. The answer comes when it is kept.
+// StartRun Start a run. The answer comes when it is kept, or waits in the queue of the server.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -907,6 +914,21 @@ func (c *Client) AnswerQuestionWithBody(ctx context.Context, run string, questio
 // Corresponds with POST /v1/runs/{run}/questions/{question} (the `AnswerQuestion` operationId).
 func (c *Client) AnswerQuestion(ctx context.Context, run string, question string, body AnswerQuestionJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewAnswerQuestionRequest(c.Server, run, question, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// RetryRun Queue a run again that has ended without an answer, where the server has a queue.
+//
+// Corresponds with POST /v1/runs/{run}/retry (the `RetryRun` operationId).
+func (c *Client) RetryRun(ctx context.Context, run string, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewRetryRunRequest(c.Server, run)
 	if err != nil {
 		return nil, err
 	}
@@ -1616,6 +1638,40 @@ func NewAnswerQuestionRequestWithBody(server string, run string, question string
 	return req, nil
 }
 
+// NewRetryRunRequest constructs an http.Request for the RetryRun method
+func NewRetryRunRequest(server string, run string) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "run", run, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/runs/%s/retry", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
 // NewReadSessionRequest constructs an http.Request for the ReadSession method
 func NewReadSessionRequest(server string, run string, params *ReadSessionParams) (*http.Request, error) {
 	var err error
@@ -1891,14 +1947,14 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with GET /v1/runs (the `ListRuns` operationId).
 	ListRunsWithResponse(ctx context.Context, params *ListRunsParams, reqEditors ...RequestEditorFn) (*ListRunsResponse, error)
 
-	// StartRunWithBodyWithResponse Start a run. The answer comes when it is kept.
+	// StartRunWithBodyWithResponse Start a run. The answer comes when it is kept, or waits in the queue of the server.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with POST /v1/runs (the `StartRun` operationId).
 	StartRunWithBodyWithResponse(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*StartRunResponse, error)
 
-	// StartRunWithResponse Start a run. The answer comes when it is kept.
+	// StartRunWithResponse Start a run. The answer comes when it is kept, or waits in the queue of the server.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -1967,6 +2023,13 @@ type ClientWithResponsesInterface interface {
 	//
 	// Corresponds with POST /v1/runs/{run}/questions/{question} (the `AnswerQuestion` operationId).
 	AnswerQuestionWithResponse(ctx context.Context, run string, question string, body AnswerQuestionJSONRequestBody, reqEditors ...RequestEditorFn) (*AnswerQuestionResponse, error)
+
+	// RetryRunWithResponse Queue a run again that has ended without an answer, where the server has a queue.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /v1/runs/{run}/retry (the `RetryRun` operationId).
+	RetryRunWithResponse(ctx context.Context, run string, reqEditors ...RequestEditorFn) (*RetryRunResponse, error)
 
 	// ReadSessionWithResponse The state of the session after an entry of the log.
 	//
@@ -3566,6 +3629,131 @@ func (r AnswerQuestionResponse) ContentType() string {
 	return ""
 }
 
+// RetryRunResponse201Headers the declared response headers of an HTTP 201 response for RetryRun
+type RetryRunResponse201Headers struct {
+	Location *string
+}
+
+// RetryRunResponse429Headers the declared response headers of an HTTP 429 response for RetryRun
+type RetryRunResponse429Headers struct {
+	RetryAfter *int
+}
+
+type RetryRunResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON201 the response for an HTTP 201 `application/json` response
+	JSON201 *Run
+	// ApplicationproblemJSON400 the response for an HTTP 400 `application/problem+json` response
+	ApplicationproblemJSON400 *Problem
+	// ApplicationproblemJSON401 the response for an HTTP 401 `application/problem+json` response
+	ApplicationproblemJSON401 *Problem
+	// ApplicationproblemJSON403 the response for an HTTP 403 `application/problem+json` response
+	ApplicationproblemJSON403 *Problem
+	// ApplicationproblemJSON404 the response for an HTTP 404 `application/problem+json` response
+	ApplicationproblemJSON404 *Problem
+	// ApplicationproblemJSON409 the response for an HTTP 409 `application/problem+json` response
+	ApplicationproblemJSON409 *Problem
+	// ApplicationproblemJSON414 the response for an HTTP 414 `application/problem+json` response
+	ApplicationproblemJSON414 *Problem
+	// ApplicationproblemJSON421 the response for an HTTP 421 `application/problem+json` response
+	ApplicationproblemJSON421 *Problem
+	// ApplicationproblemJSON429 the response for an HTTP 429 `application/problem+json` response
+	ApplicationproblemJSON429 *Problem
+	// ApplicationproblemJSON431 the response for an HTTP 431 `application/problem+json` response
+	ApplicationproblemJSON431 *Problem
+	// ApplicationproblemJSON500 the response for an HTTP 500 `application/problem+json` response
+	ApplicationproblemJSON500 *Problem
+	// Headers201 the parsed response headers for an HTTP 201 response
+	Headers201 *RetryRunResponse201Headers
+	// Headers429 the parsed response headers for an HTTP 429 response
+	Headers429 *RetryRunResponse429Headers
+}
+
+// GetJSON201 returns the response for an HTTP 201 `application/json` response
+func (r RetryRunResponse) GetJSON201() *Run {
+	return r.JSON201
+}
+
+// GetApplicationproblemJSON400 returns the response for an HTTP 400 `application/problem+json` response
+func (r RetryRunResponse) GetApplicationproblemJSON400() *Problem {
+	return r.ApplicationproblemJSON400
+}
+
+// GetApplicationproblemJSON401 returns the response for an HTTP 401 `application/problem+json` response
+func (r RetryRunResponse) GetApplicationproblemJSON401() *Problem {
+	return r.ApplicationproblemJSON401
+}
+
+// GetApplicationproblemJSON403 returns the response for an HTTP 403 `application/problem+json` response
+func (r RetryRunResponse) GetApplicationproblemJSON403() *Problem {
+	return r.ApplicationproblemJSON403
+}
+
+// GetApplicationproblemJSON404 returns the response for an HTTP 404 `application/problem+json` response
+func (r RetryRunResponse) GetApplicationproblemJSON404() *Problem {
+	return r.ApplicationproblemJSON404
+}
+
+// GetApplicationproblemJSON409 returns the response for an HTTP 409 `application/problem+json` response
+func (r RetryRunResponse) GetApplicationproblemJSON409() *Problem {
+	return r.ApplicationproblemJSON409
+}
+
+// GetApplicationproblemJSON414 returns the response for an HTTP 414 `application/problem+json` response
+func (r RetryRunResponse) GetApplicationproblemJSON414() *Problem {
+	return r.ApplicationproblemJSON414
+}
+
+// GetApplicationproblemJSON421 returns the response for an HTTP 421 `application/problem+json` response
+func (r RetryRunResponse) GetApplicationproblemJSON421() *Problem {
+	return r.ApplicationproblemJSON421
+}
+
+// GetApplicationproblemJSON429 returns the response for an HTTP 429 `application/problem+json` response
+func (r RetryRunResponse) GetApplicationproblemJSON429() *Problem {
+	return r.ApplicationproblemJSON429
+}
+
+// GetApplicationproblemJSON431 returns the response for an HTTP 431 `application/problem+json` response
+func (r RetryRunResponse) GetApplicationproblemJSON431() *Problem {
+	return r.ApplicationproblemJSON431
+}
+
+// GetApplicationproblemJSON500 returns the response for an HTTP 500 `application/problem+json` response
+func (r RetryRunResponse) GetApplicationproblemJSON500() *Problem {
+	return r.ApplicationproblemJSON500
+}
+
+// GetBody returns the raw response body bytes
+func (r RetryRunResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r RetryRunResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r RetryRunResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r RetryRunResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
 // ReadSessionResponse429Headers the declared response headers of an HTTP 429 response for ReadSession
 type ReadSessionResponse429Headers struct {
 	RetryAfter *int
@@ -4193,7 +4381,7 @@ func (c *ClientWithResponses) ListRunsWithResponse(ctx context.Context, params *
 	return ParseListRunsResponse(rsp)
 }
 
-// StartRunWithBodyWithResponse Start a run. The answer comes when it is kept.
+// StartRunWithBodyWithResponse Start a run. The answer comes when it is kept, or waits in the queue of the server.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -4206,7 +4394,7 @@ func (c *ClientWithResponses) StartRunWithBodyWithResponse(ctx context.Context, 
 	return ParseStartRunResponse(rsp)
 }
 
-// StartRunWithResponse Start a run. The answer comes when it is kept.
+// StartRunWithResponse Start a run. The answer comes when it is kept, or waits in the queue of the server.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -4334,6 +4522,19 @@ func (c *ClientWithResponses) AnswerQuestionWithResponse(ctx context.Context, ru
 		return nil, err
 	}
 	return ParseAnswerQuestionResponse(rsp)
+}
+
+// RetryRunWithResponse Queue a run again that has ended without an answer, where the server has a queue.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /v1/runs/{run}/retry (the `RetryRun` operationId).
+func (c *ClientWithResponses) RetryRunWithResponse(ctx context.Context, run string, reqEditors ...RequestEditorFn) (*RetryRunResponse, error) {
+	rsp, err := c.RetryRun(ctx, run, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseRetryRunResponse(rsp)
 }
 
 // ReadSessionWithResponse The state of the session after an entry of the log.
@@ -5867,6 +6068,125 @@ func ParseAnswerQuestionResponse(rsp *http.Response) (*AnswerQuestionResponse, e
 	return response, nil
 }
 
+// ParseRetryRunResponse parses an HTTP response from a RetryRunWithResponse call
+func ParseRetryRunResponse(rsp *http.Response) (*RetryRunResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &RetryRunResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 201:
+		var dest Run
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON201 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 400:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON400 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON403 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 404:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON404 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 409:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON409 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 414:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON414 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 421:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON421 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 429:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON429 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 431:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON431 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 500:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON500 = &dest
+
+	}
+
+	switch {
+	case rsp.StatusCode == 201:
+		var headers RetryRunResponse201Headers
+		if values := rsp.Header.Values("Location"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Location", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.Location = &value
+		}
+		response.Headers201 = &headers
+	case rsp.StatusCode == 429:
+		var headers RetryRunResponse429Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers429 = &headers
+	}
+
+	return response, nil
+}
+
 // ParseReadSessionResponse parses an HTTP response from a ReadSessionWithResponse call
 func ParseReadSessionResponse(rsp *http.Response) (*ReadSessionResponse, error) {
 	bodyBytes, err := io.ReadAll(rsp.Body)
@@ -6392,70 +6712,71 @@ func ParseTradeTokenResponse(rsp *http.Response) (*TradeTokenResponse, error) {
 // const string: with thousands of chunks the chained `+` fold is several
 // times slower for the Go compiler than parsing a slice literal.
 var swaggerSpec = []string{
-	"7F3rjtu4kn4VQrvA/Fh1t+0kkx3nV+e2G0wymel0doAJGgtaLFuclkiFpOx4ggbO05wHO09ywItuNuW2",
-	"nKQvGf5KxxJZRbJY31dkkfocJTwvOAOmZDT9HMkkhRybP09nvFT6D0wIVZQznP0qeAFCUZDRdI4zCXFU",
-	"tH76HDG+0v/MucixiqYRwQqOFM0hiiO1LiCaRlIJyhbRVRwJwOQty9a6hHs44zwDzPRTqbBQ/kdLEJJy",
-	"1npYVWpq/VhSASSafmgkVNXFRsOLWhk++xMSpes8ZXIFYmBzKStMF9nGSK9K+lEO+cxWvvVwCYLQRF3f",
-	"lupFn/LPeF5gQZ0CAxqAh76/AKa87TBP/q93YOJoBgvM9jeOWUkWoN5L0qqMlaYbr+Io4UwJnmV4loHf",
-	"RhIuu6U/VMXjiJVZFl1cxREBRqEtgTIFCyuCCL4EsatFpBRY99sb6a8BGLGV79diEIL7bWTOM9JjPpT4",
-	"f9aGec4vgcl2D1TKtbqASp6ZVnjruaTMLyDnBDLvE4Zz8D7gpdpXqULwWQa5t5pC8LxQv/RJ+ViC1M2x",
-	"81NBLoeauLwcMmoJzrLBI2NdRsEzmqx7XEa/N6Hy0v+g9BdQnPs1LJmi2b4t3fBGlERWousBJ6ZqX+y6",
-	"0ees3A9YCLy2bZVl3j+RzWOQ3hZIhRX0Pin9hRRVmb+QKgXzzmVf4201zvFF9SStlKocXrt9G36rbay+",
-	"jsI1JG17x+C3g98Ofjv47eC3757f1h17OtB6tzxaj+VJujHnW35rV9/5bWmjf+rqN6yibuSHqpWtOa9b",
-	"+/Tv09oUs0WPVXOWrU877mtbM1exnUStenXZpweWtZ7VP5267rbdfaAUZQt5fT9hPSciV5fP3t+AlHgB",
-	"A21AwaeeqHdLwNv5fHBobqb34WAiFgeXJSATQYtebO4F2qbTt/3pxpiYOlo/9ftrj70cqKBPhX1wwjpY",
-	"uY9xN4UymlM1tOclJJwR6WWeaoO/tOdCL37EUeklsj4jLUDkVMqKwvjV7m95qyIznaUfVbWnkgf5ic1Z",
-	"bedHI64ZqLr3u43yjfWvDeEbNEMUpj0s1O8VPO6+PX79zMD8cJ0pm6cNM3Ci4kpPX8PPysFLbQtM2dcL",
-	"25yDGmhmPkgjwNYHIs+OAOf+TeD+0GgHwO5ew/6i2do/Yt9bNI9zRx8OMEECmGSUwf5t+uaLB0MnOVnS",
-	"xO+++pcWbFBuebL2V0NnWsLzAid1wL3djpTzyxdafM/zbZRqk8ty1vAvz3TlPHuGs2yfmK2Bp6ZUW0Dc",
-	"aUpHby856cOX8gAKq617qIfjpegZ7F5P1e4O/dLOAKVxk4MasgTh2u9xcQkX5GA6fBc7aZerpwmQ94we",
-	"Hjuw/iUuzBRV6z2s3vH7usQgfl8IvqR9uKylgOyfmQdYTxWyD7IKnKRwBphcs6Jo3vtd0PZykfdFxRXO",
-	"eigAM7XsFrVJCU11vm6vPe+Q5tp1QT0EB7diSSXt4OzhjdhcFnNLf65l177vjGSQTRpVgmEFw9r1fg1D",
-	"tb1cA3U8ey9hHxZRv3qtDpYHVKRqp/xb3Sea8+GML8eWnB5As1vLhU0CzteJQH2x2DffB/uewtOwcxd2",
-	"7sLO3dCdO+dEa1fQs8r3mg4OX1JeioMngy68/1zYKxwyVcbdqGiHdQzL4Sy/YN6HpJSQlBKgLUBbgLZv",
-	"n5TS7ajNPPnSrZ2WZvuvL0f+HZitwHdVRw2ZCKpnpTijCXz9pbYlzkr9pGddzT4e3E1YD43T2Ns/1ZGF",
-	"sMUXtvj23+JrKXguMIGDjqJcc5gGEgF7HDJx77UafdGn5ZldSB6a9aOHeI8defOad7FGQlIKqtbvkhTy",
-	"ammDX1LYyr2JzlNABV7ADzJGcy7QKqVJiqhCSjeAIIyMnGOkX9SuAaVYIqVLcaGODQBF06r6io04Mvf/",
-	"j0ePRw204YL+DOtuX/dpg+wkQPbNWk4K2Dp9J+e5kXP0rhqTLUl1Z24L4isG4geJuEAYLSmszP9MAdsX",
-	"heALgXOppZtDX8ZiAAujgROVKlVEV1etBaeupLOSScTnKOGEsgWyW3JTlFGptJQs46sY2TT2GEnFixhp",
-	"0KKsBIR1B2iHqTs8PzaBWAJM2o1gAkzROdXTIDotcJLC0eR41PRN67cGhV2PRa0TYtHYsMUCGC5oNI0e",
-	"HI9NNQVWqbGdk+X4ZFYykllTKtxulbZZw2RfkWgavS2APTUvRfUOylNO1tb4mHIuHBdFRhNT7OQvWjTn",
-	"6XwG37F4JUqw9KTgzC1pTkbjHfX/6ShdI+A/BcyjafQfJ82JvhN3nO/krGRWZHf8ngnACjQBsbZn5L7m",
-	"Sc3hfRasUj3kepaIktXm42/jVRw9HI12NMOR8/8a1pwq7cjTpKeYoMo1Genjm5T+nuFSpVzQv4BY8Q9u",
-	"UvxLLmaUEGBW9n/fpGzX6eic5sBL2/njB7ehwQuzZ4rOOUevsViAVeXhbajy/uyV1YNbKvBwcqPm+IZK",
-	"QgUkCrqTYjK52UlRCJ6AlDpQcaNj1fjpJtXQ4/AGs3XVE7Lr9s5AifXR6VxZ6tUt+86yVmSiXOv73Ajn",
-	"eI1mgHJMAJkUP69HbII/4xIfjG/DGP/XNBa9pJAR2Z0ej27WSb9iCgTDGXoHYgkCmYQdq8eNegwtniaA",
-	"3jO8xNQG0oZjlnmOxdohP8LIMoQYKa4HW5NjlIIAyxxnnKwRtcRxTjM4NnVoYmFSk4RhNAvw8Ap7bhvO",
-	"bPhdYIFzUMYeP2xaIEZ2gQQ+4bwwZGeU/Egq6vixBLFu2BGONsnFLpSOt2QxrlIQiDPoSPxpPJ/0SJwN",
-	"knixRXVGX43qtM7Ce0b87c9R4CS3yUluFIZ/4Qq95CUjgQJsUYCAvQF7W9jbQb3fNbghteIadCQqsFAN",
-	"qMGyyuz1YtpLE/Y7SLvGyyv4pGx9R1IJwPm1IXPw5nfJmwePGjxq8Kj7eFT76EgCU8g60KnxrTFapcDM",
-	"GGRUKsTn1uWmWCJ71pg0npdX52C9jve5UWoG9rTsN2TYVkBwx8EdB3cc3PE9JbhYoQQz3btmE6rtZquc",
-	"Nq+XfU2l2me9RpSMUbaIkUncilHGtXcXqGQCMHEpG83Sinu9Z3WlygIZsIbDWba2UKJ0W40WaEVVykuF",
-	"ZJkkIDX4aJ5fqZZgxriqFrja6tn1HJ9mc0wzs4G0pVrr6oJrdDO5LWgueI5USiVSNAfEu4tdk9Hkx6PR",
-	"+Gg0OR8/mo4eTkeP/ujrLMqSbmftl5K0qaWqNoXdbpfZ3dT9xOeIKokwwYUySNsaRrB7rX3rci69Z8A4",
-	"rmwoZnfb0AwyzhayI/Mk5Tmc5HAiU170CG7yiQZI5oK4EcpLqRDOMm0b1LIVmzARmx4ye70ERIwo0R1k",
-	"kw/bOirtElGBpexR8OMw3VK+Qjlm6ydoMhrVZk1VjCbxaDRCWmcuVVuHycgv2WSx7Har33K5skoxDnQq",
-	"0KlApwKdupd0SnswF86aSBZrf4/mVEh1HNmbvDxUyqRLnpVs75yaqk21T//sMhs/RAzUiovLU8Nroot2",
-	"cqLLHNT+32QKjlvpftEbfGnRtYVQV/GevWbzPUMqT4CikMrz90vlGT+6WXOUZVFwHamiN0AoRud6hoac",
-	"opBTFHjK/copMrQBmYQem0BkM6RRwnOQdj+AKkQluoRCdZelTj6Lkl31Lk6dASaWUO1cm9IydaQ+t0rE",
-	"OmbX9jeDBTXLUPoRZ1Bnpmum0ETMoqZst5/t08OGQugc0nxC2B7gMMDhrrD91IZ92wDjTsTsxJn6PMz9",
-	"hZp9zugEXAm4EnAl4ErAlf1x5dztVmKpXfvGmYgWyhA6n+/EmOf6hfuGMCap9dNR1biALgFdAroEdAno",
-	"8hXRxX2Gp0pGWXFxKQucQKwxB6MCqyT1Qs41hxc06LxYVl/GuEOw48+hsq1BM0gpIzZ5qvqq0ROjjTVj",
-	"9BpLdWTadfTqOZJ4bQ8rSnsbTr2d2pMhg+fKnzv0JRky2W5sjMPZkACmAUwDmAYw/eZg6lCkgrKpxlC5",
-	"dV7FZFm6y5EsxFTom/GFLkJJjOi8M2w4SaBQEm358tjdxQSMNAdgdMhIOMgnCDIJSKVcApIczbGITSBZ",
-	"gEAZZf5gUg++EKW9xMufcPSqeuU+7JFNtufHqenOyrcHYPv7AdvoRn35M87mGU1UwNSAqQFTr8symdy0",
-	"P/4frGDlriltEP2FiQQBqVIwVDLdbyu89kJmbj/cuuPiu3fASPV51zsImAcmDduPgEWnjCDGV0ZLwpMy",
-	"B6ZMmeP9U4CrzglJwIF4fNfE49YTkG+T+oTc55D7HHKfAysNrHQAK72LmdfACMLI8d5q/SrhbAlCGq3a",
-	"q2DadO1Jb5ufTecuL7tm1bFdqZqtq2utNc2lqpPV7S6GFCWzZ6mrK8adErG5CLuV+l2/NINFT3Ze/aWH",
-	"k8/Vn1f9HN5eJ/+be/Gu72u15VeN65H1sWnSzcQN1YdUoteAl+DWPpNLk+CCcOZ6ZQmCaOYwtYcT9w4l",
-	"3LX/e0USD7dd6i8cPXMtCSw9sPTA0gNLDyw9sPTA0gNL33vt2FIQ810cnqEEZ5mloytMlTxGD0c/aRJc",
-	"XQ9eHVvEOdR3PWyTVWk/GrYz5cp9WOyuc9PO5rdbMwWmxPqJu/ZCqtZdRO3MqnFPZtUtXjzU+ZhbyJ8K",
-	"PDLkT4W93oDXB+RPmdsZKzxwcOdWjzCzAFE9zfjCD5KKFzt2YRUvQspSwJKQshRSlgKMBRj7XlOW+m4j",
-	"UAIzW9POKPK8ee2+X4CThcMuAWBDsBZQLqDc1771v7nKfSW4AkT4itnjJTZS2z5kYs/CXPvdFSv4W354",
-	"5XRmttmC+w83hQcXHFzwvXbB1qkiKm0C1Mr+TiVS/BKYGQDC2z643kXyr5GdC0zgXJf9kuvEjXBt249/",
-	"++Nf//jn/sk7Rnw9C/ZJ4fl6sGBkt7OHAjiEu7vD3d0hMyZAdoDsgyEbklJQtY6mHy46G17CdLCD6TkX",
-	"CKOE80sKBscxkmaE9D8CVGzeMHkTeGFCqm7VNeJ+uLiKdbN1RU6kqcA8Mf/T+tm1vFJk0TRKlSqmJyfj",
-	"yePj0fHoeDx9PHo8iq4urv4dAAD//w==",
+	"7F1tb9s4Ev4rhO6A/XBK4rjt9tb9lL7dFdtud9P0FtgiONDi2OJGIlWSsustAtyvuR92v+TAF73ZlGO5",
+	"zVuXn5paEmdIDud5ZjiUPkcJzwvOgCkZTT5HMkkhx+bPkykvlf4DE0IV5QxnPwtegFAUZDSZ4UxCHBWt",
+	"nz5HjC/1PzMucqyiSUSwggNFc4jiSK0KiCaRVIKyeXQZRwIwecuylX7CXZxyngFm+qpUWCj/pQUISTlr",
+	"XawaNa1+LKkAEk0+NBKq5mKj4XmtDJ/+DonSbZ4wuQQxsLuUFWaIbGekVyV9KYd8ahvfuLgAQWiiru5L",
+	"daNP+Wc8L7CgToEBHcBD758DU95+mCv/6p2YOJrCHLPdjWNakjmo95K0GmOlGcbLOEo4U4JnGZ5m4LeR",
+	"hMvu0x+qx+OIlVkWnV/GEQFGoS2BMgVzK4IIvgCxrUekFFiP2xvpbwEYsY3v1mMQgvttZMYz0mM+lPh/",
+	"1oZ5xi+AyfYIVMq1hoBKnpleeNu5oMwvIOcEMu8VhnPwXuCl2lWpQvBpBrm3mULwvFA/9Un5WILU3bHr",
+	"U0Euh5q4vBgyawnOssEzY11GwTOarHpcRr83ofLCf6H0P6A492tYMkWzXXu65o0oiaxENwJOTNW/2A2j",
+	"z1m5H7AQeGX7Ksu8fyGbyyC9PZAKK+i9UvofUlRl/odUKZh3Lfs6b5txji+qF2mlVOXw2v1b81ttY/UN",
+	"FK4hadM7Br8d/Hbw28FvB7999/y2HtiTgda74dF6LE/StTXf8lvbxs5vS2vjUze/ZhV1Jz9UvWyted3b",
+	"p3+e3qaYzXusmrNsddJxX5uauYbtImq1q599uuez1rP6l1PX3baHD5SibC6vHies10Tk2vLZ+xuQEs9h",
+	"oA0o+NQT9W4IeDubDQ7NzfLeH0zEfO9nCchE0KIXm3uBthn0TX+6NiemjdZP/f7aYy97KuhTYRecsA5W",
+	"7mLczUMZzakaOvISEs6I9DJPtcZf2muhFz/iqPQSWZ+RFiByKmVFYfxq9/e81ZBZztKPqtpTyb38xPqq",
+	"tuujEddMVD363U755vrnhvANWiEK0x4W6vcKHnffnr9+ZmB+uMqUzdWGGThRcaWnr+On5eBU2xxT9vXC",
+	"NuegBpqZD9IIsNWeyLMlwLkAP0O+fwu7P2TaArzbc9tftIr7Z/Jbi/Jx7mjFHqZJAJOMMti9T9eeVBi6",
+	"+MmCJn631p9ysMG65c/ajw1daQnPC5zUgfhmP1LOL15o8T3XN9GrTTrLacPLPMuV8+wZzrJdYrkGtpqn",
+	"2gLiTlc6entJSx/ulHtQW23dQz0cL0XPZPd6qvZw6Ju2Bi6NmxzUkQUI13+Pi0u4IHvT5Ls4SNtcPU2A",
+	"vGd0/5iC9ae+MFNUrXawesf76ycG8f5C8AXtw2stBWT/ytzDeqpQfpBV4CSFU8Dkikyjue9XQdtpJO+N",
+	"iiuc9VAAZlrZLmqdKprmfMNee94h3bX5Qj0Fe/diQSXt4Oz+nVhPl7mUoOvZlfc7Ixlkk0aVYFjBsLbd",
+	"X8NQbS9XQB3P3kvYhUXUt16pg+UBFanaKv9W949mfDjjy7Elp3vQ7FYasSnM+TqRqS8Wu/b9sW8pPA07",
+	"emFHL+zoDd3Rc060dgU92b/XdHD4kvJS7L0Y9MO7r4WdwiHTZNyNirZYx7DazvIL1n0oVgnFKgHaArQF",
+	"aLv+YpXuQK3Xz5cud1qabcG+2vl3YLYI31UDNWQhqJ5McUYT+PqptgXOSn2lJ69mLw8eJqynxmnsHZ/q",
+	"KEPY+gtbf1++9ddS8ExgAnsdXbni8A0kAnY4lOLua3X6vE/LU5tgHlolpKd4hx18c5s3iSMhKQVVq3dJ",
+	"CnmV8uAXFDZqdaKzFFCB5/CdjNGMC7RMaZIiqpDSHSAIIyPnEOkbtctAKZZI6ae4UIcGmKJJ1XzFUhzJ",
+	"+/fj0eNRA3m4oD/CqjvWfdoguwiQvbOWkwK2YODkPDdyDt5Vc7IhqR7MTUF8yUB8JxEXCKMFhaX5n3nA",
+	"jkUh+FzgXGrp5pCYsRjAwmjgRKVKFdHlZSsR1ZV0WjKJ+AwlnFA2R3arboIyKpWWkmV8GSNb9h4jqXgR",
+	"Iw1mlJWAsB4A7Uj1gOeHJkBLgEm7QUyAKTqjehlEJwVOUjgYH46asWn91qCzG7GodaIsOjYssgCGCxpN",
+	"ogeHx6aZAqvU2M7R4vhoWjKSWVMq3C6WtlnDcF+RaBK9LYA9NTdF9c7KU05W1viYcq4dF0VGE/PY0R+0",
+	"aM7f+Qy+Y/FKlGBpS8GZS3WOR8db2v/dUb1GwF8FzKJJ9Jej5gTgkTv+d3RaMiuyO3/PBGAFmphY2zNy",
+	"X/Ok5vY+C1apnnK9SkTJavPx9/Eyjh6ORlu64Uj734Z1pypT8nTpKSaock1G+vFNSn/PcKlSLugfQKz4",
+	"Bzcp/iUXU0oIMCv77zcp2w06OqM58NIO/vGD29DghdlLRWeco9dYzMGq8vA2VHl/+srqwS0VeDi+UXN8",
+	"QyWhAhIF3UUxHt/soigET0BKHcC42bFq/HCTauh5eIPZqhoJ2XV7p6DE6uBkpiz16j77zrJWZKJf6/vc",
+	"DOd4haaAckwAmZJAr0dsgkLjEh8c34Yx/tN0Fr2kkBHZXR6PbtZJv2IKBMMZegdiAQKZQh6rx416DC2e",
+	"JoDeM7zA1AbYhmOWeY7FyiE/wsgyhBgpridbk2OUggDLHKecrBC1xHFGMzg0bWhiYUqWhGE0c/DwCnvO",
+	"G05tWF5ggXNQxh4/rFsgRjZxAp9wXhiyM0q+JxV1/FiCWDXsCEfr5GIbSscbshhXKQjEGXQk/nA8G/dI",
+	"nA6SeL5BdUZfjeq0zs57Zvztj1HgJLfJSW4Uhn/iCr3kJSOBAmxQgIC9AXtb2NtBvV81uCG15Bp0JCqw",
+	"UA2owaKq+PVi2ksT9jtIu8LLK/ikbHsHUgnA+ZUhc/Dmd8mbB48aPGrwqLt4VHvpQAJTyDrQifGtMVqm",
+	"wMwcZFQqxGfW5aZYIns2mTSel1fnZr2O97lRagr2dO01MmwrILjj4I6DOw7u+J4SXKxQgpkeXbMJ1Xaz",
+	"Va2b18u+plLtkq/5WEIJJNbenFE2j5Ep7IpRxrWXF6hkAjBxJR1NisXd3pNlqapEBuRyOMtWFlKU7rPR",
+	"Ai2pSnmpkCyTBKQGIc33K9USzBhXVaKrrZ7N6/g0m2GamY2kDdVarzy4QjdT+4JmgudIpVQiRXNAvJv0",
+	"Go/G3x+Mjg9G47PjR5PRw8no0W99g0VZ0h2s3UqW1rVU1eaw2/Uyu5x6nPgMUSURJrhQBnFb0wh2z7Uv",
+	"P+fKfwbM49KGZHbXDU0h42wuOzKPUp7DUQ5HMuVFj+Cm3miAZC6Im6G8lArhLNO2QS1rsYUTsRkhs+dL",
+	"QMSIEj1AtjixraPSrhEVWMoeBT8O0y3lS5RjtnqCxqNRbdZUxWgcj0YjpHXmUrV1GI/8kk01y3b3ep1p",
+	"y6oEOdCqQKsCrQq06l7SKu3BXFhrIlqs/T2aUSHVYWTfAOahVKac8rRkO9fWVH2qffpnV/n4IWKgllxc",
+	"nBheE523ixRdBaH2/6Zi8LhV9he9wRcWXVsIdRnvOGq2HjSU9AQoCiU9f76SnuNHN2uOsiwKriNW9AYI",
+	"xehMr9BQWxRqiwJPuV+1RYY2IFPYYwuJbKU0SngO0u4LUIWoRBegI2wu0BJTJavI22SYKtyWprPdHNbR",
+	"Z1Gyy95M1ilgYlnX1kSWVkyH8zOrqdFDS5zCnJpclb7EGdRl7JpONGG1qHnd7ZcG9VCmEF+HmqAQ2wfM",
+	"DJi5LbY/sbHhJsC44zNbcaY+PHN/oWaXAz0BVwKuBFwJuBJwZXdcOXNbmlhq1752gKKFMoTOZlsx5rm+",
+	"4b4hjKmA/XRQdS6gS0CXgC4BXQK6fEV0cd/4qfJmSy4uZIETiDXmYFRglaReyLnipIMGnReL6rMbdwh2",
+	"/IVWtjdoCillxFZYVZ9MemK0sWaMXmOpDky/Dl49RxKv7MlGaV+pU++59pTR4JnyFxh9SRlNth0b43CQ",
+	"JIBpANMApgFMrx1MHYpUUDbRGCo3DreYUkz3JiULMRX6ZnyuH6EkRnTWmTacJFAoiTZ8eexe3ASMNKdl",
+	"dMhIOMgnCDIJSKVcApIczbCITSBZgEAZZf5gUk++EKV945e/KulVdct92CMbb66PEzOclW8PwPbnA7bR",
+	"jfryZ5zNMpqogKkBUwOmXlWKMr5pf/wPrGDp3nXaIPoLEwkCUqVgqGR63JZ45YXM3H4Vdstb8t4BI9W3",
+	"Y+8gYO5ZWWy/JBadMIIYXxotCU/KHJgyzxzuXidcDU6oFA7E45smHrdepXyb1CcUSIcC6VAgHVhpYKUD",
+	"WOldLM8GRhBGjvdW+auEswUIabRqZ8G06drj4LaIm85c8XbNqmObqZquqndga5pLVaf0271FUpTMHriu",
+	"3kfulIjNW7Nb9eH1TVOY91Tn1Z+LOPpc/XnZz+Htu+d/cTfe9X2ttvyqcz2yPjZdupm4ofoaS/Qa8AJc",
+	"7jO5MAUuCGduVBYgiGYOE3uCcedQwn0jYKdI4uGmS/2Jo2euJ4GlB5YeWHpg6YGlB5YeWHpg6Tvnji0F",
+	"MR/R4RlKcJZZOmoOKR6ih6MfNAmu3iVenW3EOdQvhNgkq0JbWD87NQZ4H/ZjQ/I20MKwaxx2jcOucUD+",
+	"66jE+sWc/cf24Iwe2CYT1H3DI2b199eaNwjaei1zN7avEfCCsbSfAd1a/+w+FXrXE0WdSjSHgcCUWD1x",
+	"L6qSqvX2wHaZ83FPmfMtviqw83nWUMwc0DsUMwcIDRC6RzGzeZ9y8wod41bdVg5mFiCqqxmf+0FS8WJL",
+	"SZTiRagfDlgSIsEQCQYYCzD2rdYP970aSAnMbEtbo8iz5rb7/ja6LJw8DQAbgrWAcgHlvvb3epqPrywF",
+	"V4AIXzJ71tNGapsnPm2i88ovplnB1/nJtJOpqXkJ7j982yO44OCC77ULdrtHVNpq5KX9nUqk+AUwMwGE",
+	"t31wvYvkz5GdCUzgTD/7JR8AMcK1bT/+5bf//ee/u1fSGvH1KtilnvbrwYKR3S7lDeAQvrYRvrYRylQD",
+	"ZAfI3huyISkFVato8uG8s+ElzAA7mJ5xgTBKOL+gYHAcI2lmSP8jQMXmDlM3gecmpOo2XSPuh/PLWHdb",
+	"N+REmgbMFfM/rZ/N5ZUiiyZRqlQxOTo6Hj8+HB2ODo8nj0ePR9Hl+eX/AwAA//8=",
 }
 
 // decodeSpec returns the embedded OpenAPI spec as raw JSON bytes,

@@ -37,6 +37,11 @@ var flags = []struct {
 	{regexp.MustCompile(`leave it out and set Localhost \(NetworkPolicy\.AllowLocalhost\)`), "leave it out, and add --allow-localhost"},
 	{regexp.MustCompile(`, or (?:lower the floor|raise the limit on (?:bytes|files|memory|CPU time))`), ""},
 	{regexp.MustCompile(`, or accept less by setting Isolation\.Weakest`), ", or accept less by --isolation"},
+	{regexp.MustCompile(`check Options\.URLs, Credentials and TLS`), "check that the servers of --nats are running, and --credentials and --tls-ca if they ask for them"},
+	{regexp.MustCompile(`close the other Fleet, use another folder, or run a NATS cluster.*`), "stop the other drover serve, name another folder, or share a NATS cluster by drover worker --nats"},
+	{regexp.MustCompile(`in Options\.Name`), "in --fleet"},
+	{regexp.MustCompile(`with the same Key`), "with the same --key"},
+	{regexp.MustCompile(`another Key`), "another --key"},
 	{regexp.MustCompile(`raise the limit \(Options\..*`), "try again when the machine is less busy; drover doctor looks for what is wrong"},
 }
 
