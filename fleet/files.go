@@ -154,7 +154,7 @@ func (f *files) kept(ctx context.Context, c workspace.Change) (k keptFile, err e
 	}
 	if c.After.Size > inlineFile {
 		k.Hash = c.After.Hash
-		if _, err := f.l.f.objects.GetInfo(ctx, f.contentName(k.Hash)); !errors.Is(err, jetstream.ErrObjectNotFound) {
+		if _, err := f.l.f.objects.GetInfo(ctx, contentName(f.l.id, k.Hash)); !errors.Is(err, jetstream.ErrObjectNotFound) {
 			return k, err
 		}
 	}
@@ -167,12 +167,14 @@ func (f *files) kept(ctx context.Context, c workspace.Change) (k keptFile, err e
 		k.Data, err = io.ReadAll(content)
 		return k, err
 	}
-	_, err = f.l.f.objects.Put(ctx, jetstream.ObjectMeta{Name: f.contentName(k.Hash)}, content)
+	_, err = f.l.f.objects.Put(ctx, jetstream.ObjectMeta{Name: contentName(f.l.id, k.Hash)}, content)
 	return k, err
 }
 
-// contentName is that of an object, which belongs to the run as others of it do.
-func (f *files) contentName(hash string) string { return f.l.id + ".content." + hash }
+// contentName is that of the object with the content of a file, which belongs to a run as others of it do.
+func contentName(run, hash string) string { return run + contentInfix + "." + hash }
+
+const contentInfix = ".content"
 
 // restore makes the workspace what it was, as far as calls have changed it.
 func (f *files) restore(ctx context.Context, j *journal) error {
@@ -229,7 +231,7 @@ func (f *files) put(ctx context.Context, root *os.Root, p string, k keptFile) (e
 	}
 	content := io.Reader(bytes.NewReader(k.Data))
 	if k.Hash != "" {
-		object, err := f.l.f.objects.Get(ctx, f.contentName(k.Hash))
+		object, err := f.l.f.objects.Get(ctx, contentName(f.l.id, k.Hash))
 		if err != nil {
 			return fmt.Errorf("the content of %q: %w", p, err)
 		}

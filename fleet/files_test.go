@@ -12,6 +12,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -151,6 +152,12 @@ func TestWorker_FilesOfFinishedCallsAreRestored(t *testing.T) {
 		sizes, objects, err := fleet.KeptFiles(t.Context(), f, r.ID())
 		if err != nil || len(sizes) != 2 || sizes[1] > 2000 || objects != 1 {
 			t.Errorf("the log has changes of %v bytes and the store %d contents, %v; want small ones of two calls, and one content", sizes, objects, err)
+		}
+		if err := r.Remove(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if left, _, err := fleet.Kept(t.Context(), f, r); err != nil || slices.ContainsFunc(left, func(o string) bool { return strings.HasPrefix(o, r.ID()) }) {
+			t.Errorf("the removed run has left %q, %v", left, err)
 		}
 	})
 }

@@ -4,6 +4,7 @@ package fleet
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -215,12 +216,56 @@ func (r *Run) removeObjects(ctx context.Context, request *message, mark uint64) 
 		if err != nil {
 			return err
 		}
+		if m.Header.Get(headerKind) == kindFiles {
+			names, err := r.contentNames(ctx, m.Sequence)
+			if err != nil {
+				return err
+			}
+			for _, name := range names {
+				if err := remove(name); err != nil {
+					return err
+				}
+			}
+		}
 		if err := remove(m.Header.Get(headerObject)); err != nil {
 			return err
 		}
 		seq = m.Sequence
 	}
 	return nil
+}
+
+// contentNames are the objects of a message about files. It has none any more if its own object is gone, which goes last.
+func (r *Run) contentNames(ctx context.Context, seq uint64) (names []string, err error) {
+	m, err := r.f.message(ctx, r.subject("log"), seq)
+	if errors.Is(err, jetstream.ErrObjectNotFound) {
+		return nil, nil
+	}
+	var kept []keptFile
+	if err == nil {
+		err = json.Unmarshal(m.body, &kept)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading the files of message %d: %w", seq, err)
+	}
+	for _, k := range kept {
+		if k.Hash != "" {
+			names = append(names, contentName(r.id, k.Hash))
+		}
+	}
+	return names, nil
+}
+
+// ownerOf is the run or the log that an object is of.
+func ownerOf(object string) (owner string, ok bool) {
+	dot := strings.LastIndexByte(object, '.')
+	if dot < 0 {
+		return "", false
+	}
+	if len(object)-dot-1 == lenUUID {
+		return object[:dot], true
+	}
+	return strings.CutSuffix(object[:dot], contentInfix)
 }
 
 // removeOrphans removes objects of logs and requests that do not exist. An object is kept before the message that refers to it, so that young
@@ -235,11 +280,10 @@ func (f *Fleet) removeOrphans(ctx context.Context) error {
 	}
 	exists := map[string]bool{}
 	for _, o := range all {
-		dot := strings.LastIndexByte(o.Name, '.')
-		if dot < 0 || len(o.Name)-dot-1 != lenUUID || f.now().Sub(o.ModTime) < orphanAge {
+		owner, ok := ownerOf(o.Name)
+		if !ok || f.now().Sub(o.ModTime) < orphanAge {
 			continue
 		}
-		owner := o.Name[:dot]
 		known, looked := exists[owner]
 		if !looked {
 			m, err := f.last(ctx, f.name+".log."+owner)
