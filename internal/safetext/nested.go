@@ -140,7 +140,7 @@ func unescape(dst, text []byte, at []int) (out []byte, moved []int, changed bool
 	return dst, moved, changed
 }
 
-// escapeAt is the character of the escape that s begins with, and the length of the escape, or 0 if there is none.
+// escapeAt is the character of the escape that s begins with, and the length of the escape, or 0 without one.
 func escapeAt(s []byte) (r rune, size int) {
 	if len(s) < 2 || s[0] != '\\' {
 		return 0, 0
