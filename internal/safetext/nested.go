@@ -38,7 +38,7 @@ func (r *Redactor) mayNest(b []byte) bool {
 }
 
 // maxTraced is the longest text whose escaped secrets are taken out one by one.
-const maxTraced = 4 << 20
+const maxTraced = 1 << 20
 
 // nested returns s without the secrets that are escaped in it. The escapes around them stay. A text that is too long, or that has new
 // ones after several rounds, is given up rather than the secret.
