@@ -178,7 +178,7 @@ func TestMasker_AgreesWithThePlainWay(t *testing.T) {
 	seed := rand.Uint64()
 	r, masked := rand.New(rand.NewPCG(seed, 1)), 0
 	for _, m := range []*masker{newMasker(nil), newMasker([]string{secretOfTests, "hunter2", "two\nlines of a value that is long", "/pass"})} {
-		for range 3000 {
+		for range 1500 {
 			raw, err := plainjson.Marshal(randomValue(r, 3))
 			if r.IntN(2) == 0 {
 				raw, err = json.Marshal(randomValue(r, 3))
@@ -195,7 +195,7 @@ func TestMasker_AgreesWithThePlainWay(t *testing.T) {
 			}
 		}
 	}
-	if masked < 500 {
+	if masked < 250 {
 		t.Errorf("only %d of the lines have a secret", masked)
 	}
 }

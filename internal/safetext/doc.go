@@ -10,7 +10,7 @@
 //   - What looks like a secret is taken out without being known: keys and tokens of common makers,
 //     authorization headers, assignments to names like X_API_KEY, JSON Web Tokens, private keys.
 //   - Both are found behind up to eight levels of escapes, as in JSON in JSON.
-//   - The text around a secret stays, so that a log can still be read. A text of more than 4 MiB with an escaped secret is given up.
+//   - The text around a secret stays, so that a log can still be read. A text of more than 1 MiB with an escaped secret is given up.
 //   - A nil [*Redactor] works and knows the patterns only. All methods are safe for several
 //     goroutines at once; a [Writer] is for one.
 //

@@ -38,7 +38,7 @@ func (r *Redactor) mayNest(b []byte) bool {
 }
 
 // maxTraced is the longest text whose escaped secrets are taken out one by one.
-const maxTraced = 4 << 20
+const maxTraced = 1 << 20
 
 // nested returns s without the secrets that are escaped in it. The escapes around them stay. A text that is too long, or that has new
 // ones after several rounds, is given up rather than the secret.
@@ -140,7 +140,7 @@ func unescape(dst, text []byte, at []int) (out []byte, moved []int, changed bool
 	return dst, moved, changed
 }
 
-// escapeAt is the character of the escape that s begins with, and the length of the escape, or 0 if there is none.
+// escapeAt is the character of the escape that s begins with, and the length of the escape, or 0 without one.
 func escapeAt(s []byte) (r rune, size int) {
 	if len(s) < 2 || s[0] != '\\' {
 		return 0, 0

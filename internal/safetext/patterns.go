@@ -60,7 +60,7 @@ func looksRandom(s string) bool { return len(s) >= 24 || strings.ContainsAny(s, 
 // notReference keeps the names of variables: "$TOKEN" is not a secret.
 func notReference(s string) bool { return !strings.HasPrefix(s, "$") && !strings.HasPrefix(s, "%") }
 
-// spans are where s has secrets that match, in order. What a marker has replaced is none.
+// spans are where s has secrets that match, in order. What a marker has replaced is left out.
 func (p *pattern) spans(s, marker string) (all [][2]int) {
 	re := p.re()
 	group := max(re.SubexpIndex("s"), 0)
