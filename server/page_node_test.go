@@ -27,8 +27,8 @@ func TestPage_Modules(t *testing.T) {
 		t.Fatal(err)
 	}
 	text, err := fs.ReadFile(tests, "model.test.mjs")
-	err = errors.Join(err, os.CopyFS(filepath.Join(dir, "page"), server.Page()), os.CopyFS(filepath.Join(dir, "testdata", "logs"), logs), // as they are served
-		os.WriteFile(filepath.Join(dir, "testdata", "model.test.mjs"), text, 0o600))
+	err = errors.Join(err, os.CopyFS(filepath.Join(dir, "page"), server.Page()), // as it is served
+		os.CopyFS(filepath.Join(dir, "testdata", "logs"), logs), os.WriteFile(filepath.Join(dir, "testdata", "model.test.mjs"), text, 0o600))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -800,7 +800,9 @@ func TestRuns_IndexIsNotReadAgainForEachRequest(t *testing.T) {
 	store := openStore(t)
 	s := serve(t, server.Options{Store: store})
 	goOn, on := make(chan struct{}), make(chan struct{})
-	r := start(t, store, nil, server.LiveOptions{}, agenttest.Emit(event.Init{Model: "first"}), func(*agenttest.Run) { <-goOn }, agenttest.Emit(event.Init{Model: "second"}), func(*agenttest.Run) { <-on }, agenttest.Done("token-1"))
+	r := start(t, store, nil, server.LiveOptions{},
+		agenttest.Emit(event.Init{Model: "first"}), func(*agenttest.Run) { <-goOn },
+		agenttest.Emit(event.Init{Model: "second"}), func(*agenttest.Run) { <-on }, agenttest.Done("token-1"))
 	waitFor(t, "the first model", func() bool { return s.run(r.id).Model == "first" })
 	server.HoldIndex(s.Server)
 	close(goOn)
