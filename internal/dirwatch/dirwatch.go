@@ -4,8 +4,8 @@
 //
 // On Linux the system reports changes, to one goroutine for all watches of a program: a watch without changes costs nothing. The first
 // change is reported at once; those within the next 10 ms are reported together. On other systems, and on file systems that report
-// nothing (those of a network, for example), each watch looks at its files every 20 to 80 ms, less often the longer they stay as
-// they are.
+// nothing (those of a network, for example), each watch looks at its files: every 20 to 80 ms, less often the longer they stay as they
+// are, and every 320 ms if they have not changed at all since it began.
 package dirwatch
 
 import (
@@ -81,7 +81,7 @@ const (
 // look looks at the files until the watch is closed.
 func (w *Watch) look() {
 	w.wake() // for a change between the end of reports and here
-	last, pace, woken := w.state(), fastest, time.Now()
+	last, pace, most, woken := w.state(), fastest, anyway, time.Now()
 	for {
 		select {
 		case <-time.After(pace):
@@ -89,8 +89,8 @@ func (w *Watch) look() {
 			return
 		}
 		now := w.state()
-		if pace = min(pace*5/4, slowest); now != last {
-			pace = fastest
+		if pace = min(pace*5/4, most); now != last {
+			pace, most = fastest, slowest
 		}
 		if now != last || time.Since(woken) >= anyway {
 			w.wake()
