@@ -172,9 +172,7 @@ func (f *files) kept(ctx context.Context, c workspace.Change) (k keptFile, err e
 }
 
 // contentName is that of the object with the content of a file, which belongs to a run as others of it do.
-func contentName(run, hash string) string { return run + contentInfix + "." + hash }
-
-const contentInfix = ".content"
+func contentName(run, hash string) string { return run + ".content." + hash }
 
 // restore makes the workspace what it was, as far as calls have changed it.
 func (f *files) restore(ctx context.Context, j *journal) error {

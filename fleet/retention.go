@@ -35,7 +35,6 @@ const (
 	removedTTL    = 24 * time.Hour   // how long a delivery of a removed run may still come
 	orphanAge     = 24 * time.Hour   // of an object, until it is in use
 	pruneEvery    = time.Hour        // of a worker
-	lenUUID       = len("c5d5c6a0-f1b5-4c5e-9e0d-0c7f5d2f4c5a")
 )
 
 // Prune removes the runs beyond a retention: requests, logs and objects. It never removes a run that is queued or running. It also removes
@@ -256,20 +255,8 @@ func (r *Run) contentNames(ctx context.Context, seq uint64) (names []string, err
 	return names, nil
 }
 
-// ownerOf is the run or the log that an object is of.
-func ownerOf(object string) (owner string, ok bool) {
-	dot := strings.LastIndexByte(object, '.')
-	if dot < 0 {
-		return "", false
-	}
-	if len(object)-dot-1 == lenUUID {
-		return object[:dot], true
-	}
-	return strings.CutSuffix(object[:dot], contentInfix)
-}
-
-// removeOrphans removes objects of logs and requests that do not exist. An object is kept before the message that refers to it, so that young
-// ones stay.
+// removeOrphans removes objects of logs and requests that do not exist: those whose names begin with an id. An object is kept before the
+// message that refers to it, so that young ones stay.
 func (f *Fleet) removeOrphans(ctx context.Context) error {
 	all, err := f.objects.List(ctx)
 	if errors.Is(err, jetstream.ErrNoObjectsFound) {
@@ -278,26 +265,16 @@ func (f *Fleet) removeOrphans(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	exists := map[string]bool{}
+	known := map[string]bool{}
 	for _, o := range all {
-		owner, ok := ownerOf(o.Name)
-		if !ok || f.now().Sub(o.ModTime) < orphanAge {
+		if f.now().Sub(o.ModTime) < orphanAge {
 			continue
 		}
-		known, looked := exists[owner]
-		if !looked {
-			m, err := f.last(ctx, f.name+".log."+owner)
-			if err != nil {
-				return err
-			}
-			request, err := f.last(ctx, f.name+".work."+owner+".*")
-			if err != nil {
-				return err
-			}
-			known = m.seq != 0 && m.kind() != kindRemoved || request.seq != 0
-			exists[owner] = known
+		owned, err := f.owned(ctx, o.Name, known)
+		if err != nil {
+			return err
 		}
-		if known {
+		if owned {
 			continue
 		}
 		if err := f.objects.Delete(ctx, o.Name); err != nil && !errors.Is(err, jetstream.ErrObjectNotFound) {
@@ -305,6 +282,34 @@ func (f *Fleet) removeOrphans(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// owned reports whether the name of an object begins with the id of a log or a run that exists, or with none at all.
+func (f *Fleet) owned(ctx context.Context, name string, known map[string]bool) (bool, error) {
+	tokens := strings.Split(name, ".")
+	if len(tokens) < 2 || slices.ContainsFunc(tokens, func(t string) bool { return !validToken(t) }) {
+		return true, nil
+	}
+	for n := 1; n < len(tokens); n++ {
+		id := strings.Join(tokens[:n], ".")
+		exists, looked := known[id]
+		if !looked {
+			m, err := f.last(ctx, f.name+".log."+id)
+			if err != nil {
+				return false, err
+			}
+			request, err := f.last(ctx, f.name+".work."+id+".*")
+			if err != nil {
+				return false, err
+			}
+			exists = m.seq != 0 && m.kind() != kindRemoved || request.seq != 0
+			known[id] = exists
+		}
+		if exists {
+			return true, nil
+		}
+	}
+	return false, nil
 }
 
 // prune removes runs beyond the retention until ctx ends.
