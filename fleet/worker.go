@@ -51,7 +51,7 @@ type task struct {
 	request []byte
 	session *session.Session
 	beat    *guard.Heartbeat
-	files   *files // nil before they are known, and where there are none
+	files   *files // nil before they are known, and without a workspace
 	// The limits: what admitted the attempt, and what counts it. Both may be nil.
 	admission *admission
 	tracker   *guard.Tracker
