@@ -385,6 +385,9 @@ func (t *task) bound(o *drover.Options) error {
 	if t.admission == nil || t.admission.reserved == (amount{}) {
 		return nil
 	}
+	if o.Tracker.Spent() != nil {
+		return nil // the evaluation ends before it begins
+	}
 	if o.Tracker != nil {
 		return permanentError{advice.Wrap(errors.New("an agent with a limit per day cannot have a Tracker of its own"), "set Options.Budget in Handler.Prepare")}
 	}

@@ -56,6 +56,9 @@ func listFleet(cmd *cobra.Command, at *fleetFlags, f *runsFilter, words []string
 	var rows []fleetRow
 	for _, run := range slices.Backward(all) {
 		status, err := run.Status(ctx)
+		if errors.Is(err, fleet.ErrNoRun) { // it was removed meanwhile
+			continue
+		}
 		if err != nil {
 			return err
 		}

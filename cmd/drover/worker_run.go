@@ -257,14 +257,34 @@ func (a *attempt) prepare(ctx context.Context, s *session.Session) (*prompt.Prom
 	if err != nil {
 		return nil, nil, err
 	}
-	if e.Budget != nil && spent != (guard.Usage{}) { // the budget is that of the run, not of the attempt
-		e.Tracker = guard.NewTracker(*e.Budget)
-		e.Tracker.Record(spent)
+	if e.Budget != nil { // it is that of the run, not of the attempt
+		e.Budget, e.Tracker = budgetLeft(*e.Budget, spent)
 	}
 	if calls > 0 && a.options.files.writeBack { // the model would not repeat them, and a part would be written back
 		return nil, nil, fleet.Permanent(errCopiesLost)
 	}
 	return p, e, nil
+}
+
+// budgetLeft is a budget without what is spent of it. A zero there would be no limit: of a budget that is spent it is a tracker.
+func budgetLeft(b guard.Budget, spent guard.Usage) (*guard.Budget, *guard.Tracker) {
+	t := guard.NewTracker(b)
+	t.Record(spent)
+	if t.Check() != nil {
+		return &b, t
+	}
+	for _, l := range []struct {
+		most  *int64
+		spent int64
+	}{{&b.MaxTotalTokens, spent.TotalTokens()}, {&b.MaxInputTokens, spent.InputTokens}, {&b.MaxOutputTokens, spent.OutputTokens}, {&b.MaxRequests, spent.Requests}} {
+		if *l.most != 0 {
+			*l.most -= l.spent
+		}
+	}
+	if b.MaxCostUSD != 0 {
+		b.MaxCostUSD -= spent.CostUSD
+	}
+	return &b, nil
 }
 
 // pastOf is what the log of a run has of earlier attempts: what they have spent, and how many calls of tools they have made.

@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"math"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -257,8 +258,8 @@ func TestWorker_BudgetIsThatOfTheRun(t *testing.T) {
 	if result.State != fleet.Dead || result.Attempts != 4 || last.Exit != exitLimit || len(a.Requests()) != 3 {
 		t.Errorf("%+v, exit code %d after %d evaluations; want it dead when the budget is spent, after 3", result, last.Exit, len(a.Requests()))
 	}
-	if used := a.Requests()[2].Trackers[0].Consumed(); used.CostUSD != 1.8 || used.InputTokens != 20 || used.OutputTokens != 10 {
-		t.Errorf("the third attempt begins with %+v", used)
+	if left := a.Requests()[2].Trackers[0].Budget(); math.Abs(left.MaxCostUSD-0.2) > 1e-9 || left.MaxTotalTokens != 970 {
+		t.Errorf("the third attempt begins with %v", left)
 	}
 }
 
