@@ -17,7 +17,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/drover-agents/drover/internal/dirwatch"
+	"github.com/drover-agents/drover/internal/plainfile"
 	"github.com/drover-agents/drover/session"
 )
 
@@ -57,7 +57,7 @@ func (r *Run) follow(ctx context.Context, after int64, wait bool, yield func(Lin
 	var grown <-chan struct{}
 	var end *ending
 	if wait {
-		log := dirwatch.New(r.Path, eventsFile) // before the first read
+		log := plainfile.NewWatch(r.Path, eventsFile) // before the first read
 		defer log.Close()
 		grown, end = log.Changed(), r.watchEnd()
 		defer end.watch.Close()
@@ -121,7 +121,7 @@ func (r *Run) AwaitEnd(ctx context.Context) error {
 // An ending waits for the end of a run.
 type ending struct {
 	run   *Run
-	watch *dirwatch.Watch
+	watch *plainfile.Watch
 	again <-chan time.Time
 	pause time.Duration
 }
@@ -133,7 +133,7 @@ const (
 )
 
 func (r *Run) watchEnd() *ending {
-	return &ending{run: r, watch: dirwatch.New(r.Path, endFile, lockFile), again: time.After(0), pause: lastPause} // it may be over already
+	return &ending{run: r, watch: plainfile.NewWatch(r.Path, endFile, lockFile), again: time.After(0), pause: lastPause} // it may be over already
 }
 
 // wait waits for a change of the log, or for something that may be the end, and reports whether it is.

@@ -20,8 +20,8 @@ import (
 	"github.com/drover-agents/drover"
 	"github.com/drover-agents/drover/agent/agenttest"
 	"github.com/drover-agents/drover/event"
-	"github.com/drover-agents/drover/internal/dirwatch"
 	"github.com/drover-agents/drover/internal/filelock"
+	"github.com/drover-agents/drover/internal/plainfile"
 	"github.com/drover-agents/drover/internal/testkit"
 	"github.com/drover-agents/drover/record"
 )
@@ -55,7 +55,7 @@ func TestFollow_IdleRunCausesNoWork(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	outside := dirwatch.New(t.TempDir()) // the goroutine of the system's reports is not in the bubble
+	outside := plainfile.NewWatch(t.TempDir()) // the goroutine of the system's reports is not in the bubble
 	defer outside.Close()
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())

@@ -18,7 +18,6 @@ import (
 	"time"
 
 	"github.com/drover-agents/drover/advice"
-	"github.com/drover-agents/drover/internal/dirwatch"
 	"github.com/drover-agents/drover/internal/filelock"
 	"github.com/drover-agents/drover/internal/plainfile"
 )
@@ -116,7 +115,7 @@ func (s *Store) Changes(after int64) (changes []Change, end int64, replaced bool
 // error comes without lines; the next change is waited for all the same.
 func (s *Store) Follow(ctx context.Context, after int64) iter.Seq2[[]Change, error] {
 	return func(yield func([]Change, error) bool) {
-		w := dirwatch.New(s.dir, journalFile)
+		w := plainfile.NewWatch(s.dir, journalFile)
 		defer w.Close()
 		for ctx.Err() == nil {
 			changes, end, _, err := s.Changes(after)

@@ -17,7 +17,7 @@ import (
 
 	"github.com/drover-agents/drover/agent/agenttest"
 	"github.com/drover-agents/drover/event"
-	"github.com/drover-agents/drover/internal/dirwatch"
+	"github.com/drover-agents/drover/internal/plainfile"
 	"github.com/drover-agents/drover/record"
 	"github.com/drover-agents/drover/server"
 )
@@ -54,7 +54,7 @@ type pipeSite struct {
 // inTime runs f in a time of its own, with a server.
 func inTime(t *testing.T, store *record.Store, f func(t *testing.T, s *pipeSite)) {
 	t.Helper()
-	outside := dirwatch.New(t.TempDir()) // the goroutine of the system's reports is not in the bubble
+	outside := plainfile.NewWatch(t.TempDir()) // the goroutine of the system's reports is not in the bubble
 	defer outside.Close()
 	synctest.Test(t, func(t *testing.T) {
 		s, err := server.New(context.Background(), server.Options{Store: store})

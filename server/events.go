@@ -15,7 +15,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/drover-agents/drover/internal/dirwatch"
+	"github.com/drover-agents/drover/internal/plainfile"
 	"github.com/drover-agents/drover/internal/plainjson"
 	"github.com/drover-agents/drover/record"
 	"github.com/drover-agents/drover/record/index"
@@ -189,7 +189,7 @@ func watchLive(ctx context.Context, dir, path string, to chan<- frame) {
 	if err != nil {
 		panic(err) // it is a constant
 	}
-	files := dirwatch.New(dir, socketFile, keyFile)
+	files := plainfile.NewWatch(dir, socketFile, keyFile)
 	defer files.Close()
 	told := false // that it says nothing
 	pass := func(f frame) bool {

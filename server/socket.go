@@ -24,7 +24,6 @@ import (
 	"time"
 
 	"github.com/drover-agents/drover/advice"
-	"github.com/drover-agents/drover/internal/dirwatch"
 	"github.com/drover-agents/drover/internal/plainfile"
 	"github.com/drover-agents/drover/internal/plainjson"
 )
@@ -144,7 +143,7 @@ const doneTime = 10 * time.Second
 func awaitDone(ctx context.Context, dir string) {
 	ctx, stop := context.WithTimeout(ctx, doneTime)
 	defer stop()
-	key := dirwatch.New(dir, keyFile)
+	key := plainfile.NewWatch(dir, keyFile)
 	defer key.Close()
 	for {
 		if _, err := os.Lstat(filepath.Join(dir, keyFile)); err != nil || ctx.Err() != nil {

@@ -16,8 +16,8 @@ import (
 
 	"github.com/drover-agents/drover"
 	"github.com/drover-agents/drover/agent/agenttest"
-	"github.com/drover-agents/drover/internal/dirwatch"
 	"github.com/drover-agents/drover/internal/filelock"
+	"github.com/drover-agents/drover/internal/plainfile"
 	"github.com/drover-agents/drover/internal/testkit"
 	"github.com/drover-agents/drover/prompt"
 	"github.com/drover-agents/drover/record"
@@ -95,7 +95,7 @@ func TestWatching_IdleRunsCauseNoWork(t *testing.T) {
 		t.Fatal(err)
 	}
 	runs, _ := runsInProgress(t, store, 3)
-	outside := dirwatch.New(t.TempDir()) // the goroutine of the system's reports is not in the bubble
+	outside := plainfile.NewWatch(t.TempDir()) // the goroutine of the system's reports is not in the bubble
 	defer outside.Close()
 	synctest.Test(t, func(t *testing.T) {
 		s, err := New(t.Context(), Options{Store: store, Notify: func(n Notice) { t.Errorf("the notice %+v", n) }})

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package plainfile reads files that others have named or written. It never waits for a pipe, reads no device, and
-// bounds what a file may cost: its bytes and, for YAML, its values.
+// bounds what a file may cost: its bytes and, for YAML, its values. A [Watch] reports when such files change.
 package plainfile
 
 import (

@@ -119,7 +119,7 @@ func build(ctx context.Context, dir string, all []mutation) (map[string]*program
 	return programs, nil
 }
 
-// test runs tests of the program. An empty mutation is none.
+// test runs tests of the program, with a mutation unless its name is empty.
 func (p *program) test(ctx context.Context, folder string, tests []string, mutation string) (*result, error) {
 	cmd := exec.CommandContext(ctx, "go", append([]string{"tool", "test2json", "-t", p.path, "-test.v=test2json"}, testFlags("-test.", tests, mutation != "")...)...)
 	cmd.Dir = folder

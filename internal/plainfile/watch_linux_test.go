@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package dirwatch
+package plainfile
 
 import (
 	"os"
@@ -9,7 +9,7 @@ import (
 )
 
 // Many folders are watched at a time; a change wakes the watches of its file alone.
-func TestNew_WakesTheWatchesOfTheFile(t *testing.T) {
+func TestNewWatch_WakesTheWatchesOfTheFile(t *testing.T) {
 	base := t.TempDir()
 	if !reportsChanges(base) {
 		t.Skip("this file system reports no changes")
@@ -17,7 +17,7 @@ func TestNew_WakesTheWatchesOfTheFile(t *testing.T) {
 	var logs, ends []*Watch
 	for _, dir := range []string{"a", "b", "a"} {
 		must(t, os.MkdirAll(filepath.Join(base, dir), 0o700))
-		logs, ends = append(logs, New(filepath.Join(base, dir), "log")), append(ends, New(filepath.Join(base, dir), "end"))
+		logs, ends = append(logs, NewWatch(filepath.Join(base, dir), "log")), append(ends, NewWatch(filepath.Join(base, dir), "end"))
 	}
 	must(t, os.WriteFile(filepath.Join(base, "a", "log"), nil, 0o600))
 	for i := range logs {

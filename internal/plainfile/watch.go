@@ -1,12 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package dirwatch reports that files of a folder have changed, so that their reader need not look at them again and again.
-//
-// On Linux the system reports changes, to one goroutine for all watches of a program: a watch without changes costs nothing. The first
-// change is reported at once; those within the next 10 ms are reported together. On other systems, and on file systems that report
-// nothing (those of a network, for example), each watch looks at its files: every 20 to 80 ms, less often the longer they stay as they
-// are, and every 320 ms if they have not changed at all since it began.
-package dirwatch
+package plainfile
 
 import (
 	"fmt"
@@ -19,7 +13,12 @@ import (
 	"time"
 )
 
-// A Watch waits for changes of files in a folder. It must be closed.
+// A Watch waits for changes of files in a folder, so that their reader need not look at them again and again. It must be closed.
+//
+// On Linux the system reports changes, to one goroutine for all watches of a program: a watch without changes costs nothing. The first
+// change is reported at once; those within the next 10 ms are reported together. On other systems, and on file systems that report
+// nothing (those of a network, for example), each watch looks at its files: every 20 to 80 ms, less often the longer they stay as they
+// are, and every 320 ms if they have not changed at all since it began.
 type Watch struct {
 	dir     string
 	names   []string
@@ -30,9 +29,9 @@ type Watch struct {
 	looking sync.WaitGroup
 }
 
-// New watches the files of a folder that have these names, also before they are made. It reports each change behind the call, so a
+// NewWatch watches the files of a folder that have these names, also before they are made. It reports each change behind the call, so a
 // reader that calls it before its first look misses none.
-func New(dir string, names ...string) *Watch {
+func NewWatch(dir string, names ...string) *Watch {
 	w := newWatch(dir, names)
 	if !reported.add(w) {
 		w.startLooking()

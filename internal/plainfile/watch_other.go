@@ -2,7 +2,7 @@
 
 //go:build !linux
 
-package dirwatch
+package plainfile
 
 // reported are the watches whose changes the system reports: none here.
 var reported nothing

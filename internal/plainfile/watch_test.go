@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package dirwatch
+package plainfile
 
 import (
 	"errors"
@@ -24,7 +24,7 @@ func must(t *testing.T, err error) {
 
 // kinds are watches of the files "log" and "end": one whose changes the system reports, where it does, and one that looks.
 var kinds = map[string]func(dir string) *Watch{
-	"reported": func(dir string) *Watch { return New(dir, "log", "end") },
+	"reported": func(dir string) *Watch { return NewWatch(dir, "log", "end") },
 	"looking": func(dir string) *Watch {
 		w := newWatch(dir, []string{"log", "end"})
 		w.startLooking()
