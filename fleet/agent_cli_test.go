@@ -144,8 +144,10 @@ func TestWorker_RealCLIGoesOnElsewhereFromItsLastStep(t *testing.T) {
 		m := newMachine(t, cli, model, strings.ReplaceAll(where, " ", "-"))
 		raw, _ := json.Marshal(m)
 		worker := exec.Command(os.Args[0])
-		worker.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + m.Env["HOME"], "TMPDIR=" + m.Env["TMPDIR"], "XDG_STATE_HOME=" + m.Env["HOME"],
-			childRole + "=pay", childDir + "=" + dir, childEffects + "=" + effects, childDie + "=" + where, childCLI + "=" + string(raw)}
+		worker.Env = []string{
+			"PATH=" + os.Getenv("PATH"), "HOME=" + m.Env["HOME"], "TMPDIR=" + m.Env["TMPDIR"], "XDG_STATE_HOME=" + m.Env["HOME"],
+			childRole + "=pay", childDir + "=" + dir, childEffects + "=" + effects, childDie + "=" + where, childCLI + "=" + string(raw),
+		}
 		out, err := worker.CombinedOutput()
 		if err == nil || !strings.Contains(err.Error(), "killed") {
 			t.Fatalf("the worker that is to die %s ended with %v: %s", where, err, out)
@@ -221,8 +223,10 @@ func TestChaos_RealCLIKilledAtRandom(t *testing.T) {
 		if next >= bills {
 			return script.Structured(question{"All is paid."})
 		}
-		return script.Reply(script.ThinkingBlock{Thinking: "hm"}, script.ToolCall{ID: "toolu_" + ident.NewUUID()[:12], Name: "mcp__drover__pay",
-			Input: script.Input{"what": fmt.Sprintf("%s-%d", task, next)}})
+		return script.Reply(script.ThinkingBlock{Thinking: "hm"}, script.ToolCall{
+			ID: "toolu_" + ident.NewUUID()[:12], Name: "mcp__drover__pay",
+			Input: script.Input{"what": fmt.Sprintf("%s-%d", task, next)},
+		})
 	}).Always()}})
 	dir, effects := t.TempDir(), filepath.Join(t.TempDir(), "effects")
 	f, err := fleet.Open(t.Context(), &fleet.Options{Dir: dir})
@@ -238,8 +242,10 @@ func TestChaos_RealCLIKilledAtRandom(t *testing.T) {
 		m := newMachine(t, cli, model, fmt.Sprint("m", i))
 		raw, _ := json.Marshal(m)
 		worker := exec.Command(os.Args[0])
-		worker.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + m.Env["HOME"], "TMPDIR=" + m.Env["TMPDIR"], "XDG_STATE_HOME=" + m.Env["HOME"],
-			childRole + "=pay", childDir + "=" + dir, childEffects + "=" + effects, childCLI + "=" + string(raw)}
+		worker.Env = []string{
+			"PATH=" + os.Getenv("PATH"), "HOME=" + m.Env["HOME"], "TMPDIR=" + m.Env["TMPDIR"], "XDG_STATE_HOME=" + m.Env["HOME"],
+			childRole + "=pay", childDir + "=" + dir, childEffects + "=" + effects, childCLI + "=" + string(raw),
+		}
 		if err := worker.Start(); err != nil {
 			t.Fatal(err)
 		}

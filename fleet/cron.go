@@ -25,8 +25,11 @@ var cronFields = [...]struct {
 	min, max int
 	names    string // of three letters each, from min on
 }{
-	{"minute", 0, 59, ""}, {"hour", 0, 23, ""}, {"day of month", 1, 31, ""},
-	{"month", 1, 12, "janfebmaraprmayjunjulaugsepoctnovdec"}, {"day of week", 0, 7, "sunmontuewedthufrisat"},
+	{"minute", 0, 59, ""},
+	{"hour", 0, 23, ""},
+	{"day of month", 1, 31, ""},
+	{"month", 1, 12, "janfebmaraprmayjunjulaugsepoctnovdec"},
+	{"day of week", 0, 7, "sunmontuewedthufrisat"},
 }
 
 const cronAdvice = `use five fields: minute, hour, day of month, month, day of week; each is *, a number, a range such as 1-5, a list such as 1,15, or one of these with a step such as */10`

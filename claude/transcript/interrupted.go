@@ -204,7 +204,8 @@ func (i *Interrupted) Result(call OpenCall, text string, failed bool) json.RawMe
 		Message       message `json:"message"`
 	}{
 		"user", call.line, ident.NewUUID(), i.last.SessionID, false, i.last.CWD, i.last.Version, time.Now().UTC().Format("2006-01-02T15:04:05.000Z"),
-		call.line, text, message{"user", []result{{call.ID, "tool_result", text, failed}}},
+		call.line, text,
+		message{"user", []result{{call.ID, "tool_result", text, failed}}},
 	}
 	i.At = line.UUID
 	raw, _ := plainjson.Marshal(line) // texts have a JSON form

@@ -64,7 +64,7 @@ var layers = map[string][]string{
 	// Agents that are kept as files. It knows no adapter.
 	"agentfile": {".", "agent", "agent/claudecode/catalogue", "workspace", "prompt", "isolation", "guard", "gate", "tool", "schema", "internal/*"},
 	// Runs on NATS JetStream. It knows no adapter and keeps no files of its own.
-	"fleet": {".", "agent", "workspace", "prompt", "guard", "session", "gate", "tool", "event", "internal/*"},
+	"fleet":           {".", "agent", "workspace", "prompt", "guard", "session", "gate", "tool", "event", "internal/*"},
 	"fleet/fleettest": {},
 	// The index links SQLite, and the command alone imports it.
 	"record/index": {"record", ".", "event", "session", "gateway", "isolation", "internal/*"},
