@@ -40,7 +40,7 @@ func (l Limit) validate() error {
 		"TokensPerDay": float64(l.TokensPerDay), "TokensPerAttempt": float64(l.TokensPerAttempt),
 	} {
 		if !(v >= 0 && v <= 1e18) || v > 1e9 && strings.HasPrefix(field, "Dollars") {
-			return fmt.Errorf("Limit.%s is %v", field, v)
+			return fmt.Errorf("the field %s of the limit is %v", field, v)
 		}
 	}
 	if l.DollarsPerAttempt > l.DollarsPerDay || l.TokensPerAttempt > l.TokensPerDay {

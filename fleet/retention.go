@@ -25,7 +25,7 @@ type Retention struct {
 	Runs int
 }
 
-// ErrNotEnded: the run is queued or running.
+// ErrNotEnded means that the run is queued or running.
 var ErrNotEnded = errors.New("fleet: the run has not ended")
 
 const (

@@ -4,6 +4,7 @@ package gateway
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -47,7 +48,9 @@ type Recorder struct {
 	mu     sync.Mutex
 	file   *os.File
 	seq    int
-	err    error // the first failure to write
+	open   int           // exchanges that are not written yet
+	idle   chan struct{} // closed when there are none; nil if no caller waits
+	err    error         // the first failure to write
 	closed bool
 }
 
@@ -130,15 +133,51 @@ func (r *Recorder) next() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.seq++
+	r.open++
 	return r.seq
 }
 
-// beside runs write on a goroutine that Close waits for.
+// beside ends an exchange: it runs write on a goroutine that Close waits for.
 func (r *Recorder) beside(write func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if !r.closed {
-		r.writing.Go(write)
+	if r.closed {
+		r.writtenLocked()
+		return
+	}
+	r.writing.Go(func() {
+		write()
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.writtenLocked()
+	})
+}
+
+func (r *Recorder) writtenLocked() {
+	if r.open--; r.open == 0 && r.idle != nil {
+		close(r.idle)
+		r.idle = nil
+	}
+}
+
+// Settle waits until every exchange that has begun is written, or ctx has ended. An agent knows its answer a moment before the
+// exchange ends that brought it.
+func (r *Recorder) Settle(ctx context.Context) error {
+	r.mu.Lock()
+	open, idle := r.open, r.idle
+	if open > 0 && idle == nil {
+		idle = make(chan struct{})
+		r.idle = idle
+	}
+	r.mu.Unlock()
+	if open == 0 {
+		return nil
+	}
+	select {
+	case <-idle:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("gateway: recording: %d exchanges have not ended: %w", open, context.Cause(ctx))
 	}
 }
 

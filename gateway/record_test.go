@@ -344,3 +344,38 @@ func TestRecorder_RequestIsSentUnchanged(t *testing.T) {
 		t.Errorf("for a second try: got %q", b)
 	}
 }
+
+// Settle waits for an exchange that is under way, as one that has just brought the answer is.
+func TestRecorder_SettleWaitsForOpenExchanges(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "r")
+	r, err := gateway.Record(says("text/plain", "Seven."), path, gateway.RecordOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Settle(t.Context()); err != nil {
+		t.Errorf("without an exchange: %v", err)
+	}
+	resp, err := r.RoundTrip(messageRequest(t, `{}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := r.Settle(over); !errors.Is(err, context.Canceled) {
+		t.Errorf("with an open exchange: %v", err)
+	}
+	settled := make(chan error, 1)
+	go func() { settled <- r.Settle(t.Context()) }()
+	if err := resp.Body.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-settled; err != nil {
+		t.Error(err)
+	}
+	if text, err := os.ReadFile(path); err != nil || bytes.Count(text, []byte("\n")) != 2 {
+		t.Errorf("the file has %s, %v", text, err)
+	}
+	if err := r.Close(); err != nil {
+		t.Fatal(err)
+	}
+}

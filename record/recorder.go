@@ -41,6 +41,8 @@ type RecorderOptions struct {
 	// Traffic is a recording of the model's traffic that a [gateway.Recorder] writes while the run is at work; the end of the run
 	// takes a copy of it. Empty means none. It is for a recorder of one run.
 	Traffic string
+	// Settle waits until what has passed is in Traffic, such as [gateway.Recorder.Settle]. Nil means that it is.
+	Settle func(context.Context) error
 	// Keep bounds what the store has. It is applied after each run, at most once in ten minutes.
 	Keep Retention
 	// Logger receives failures that no caller receives. Nil discards them.
@@ -333,10 +335,19 @@ func (k *keptRun) diff(text []byte) error {
 	return k.writeText(diffFile, k.mask.text(text))
 }
 
+// settleTime is how long the end of a run waits for the last exchanges of its traffic.
+const settleTime = 5 * time.Second
+
 // traffic takes a copy of the whole lines of the recording, whose writer has taken the secrets out that it knows.
 func (k *keptRun) traffic() error {
 	if k.opts.Traffic == "" {
 		return nil
+	}
+	var missing error
+	if k.opts.Settle != nil {
+		ctx, cancel := context.WithTimeout(context.Background(), settleTime)
+		defer cancel()
+		missing = k.opts.Settle(ctx)
 	}
 	from, err := plainfile.Open(k.opts.Traffic)
 	if err != nil {
@@ -356,7 +367,7 @@ func (k *keptRun) traffic() error {
 	if errors.Is(err, io.EOF) {
 		err = to.Sync()
 	}
-	return errors.Join(err, to.Close())
+	return errors.Join(missing, err, to.Close())
 }
 
 // End implements [drover.RunRecord]. When it returns the run is on the disk as it ended.

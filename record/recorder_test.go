@@ -4,6 +4,7 @@ package record_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -480,6 +481,24 @@ func TestRecorder_TrafficIsKeptOrMissed(t *testing.T) {
 				t.Errorf("kept is %q, the problem %q", got, run.End.Problem)
 			}
 		})
+	}
+}
+
+// The last exchange of the model's traffic may end after the agent has its answer: the record waits for it, and says if it does not come.
+func TestRecorder_TrafficIsSettledFirst(t *testing.T) {
+	store, traffic := openStore(t), filepath.Join(t.TempDir(), "traffic.jsonl")
+	last := func(err error) func(context.Context) error {
+		return func(context.Context) error {
+			return errors.Join(err, os.WriteFile(traffic, []byte("{\"a\":1}\n"), 0o600))
+		}
+	}
+	run := keep(t, store, &record.RecorderOptions{Traffic: traffic, Settle: last(nil)}, agenttest.Done(""))
+	if got, err := os.ReadFile(filepath.Join(run.Path, "traffic.jsonl")); string(got) != "{\"a\":1}\n" || run.End.Problem != "" {
+		t.Errorf("kept is %q, %v, the problem %q", got, err, run.End.Problem)
+	}
+	run = keep(t, store, &record.RecorderOptions{Traffic: traffic, Settle: last(errors.New("one has not ended"))}, agenttest.Done(""))
+	if !strings.Contains(run.End.Problem, "one has not ended") {
+		t.Errorf("the problem is %q", run.End.Problem)
 	}
 }
 

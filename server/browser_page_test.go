@@ -188,7 +188,9 @@ func TestPage_ConnectionCutAndBack(t *testing.T) {
 	p.click(".question button", "Allow once")
 	p.says(".connection", "Ended")
 	<-r.done
-	all := eval[string](p, "[...document.querySelectorAll('.row.turn')].map((r) => r.node.text).join('\\n')")
+	texts := "[...document.querySelectorAll('.row.turn')].map((r) => r.node.text).join('\\n')"
+	p.wait("(" + texts + ").includes('line 45.')") // the rows follow in the next frame
+	all := eval[string](p, texts)
 	var want []string
 	for i := range 45 {
 		want = append(want, fmt.Sprintf("line %d.", i+1))

@@ -117,7 +117,7 @@ func (j *job) open(ctx context.Context) error {
 	}
 	j.closers = append(j.closers, kept.close)
 	kept.project = j.folder
-	if j.kept, j.store, err = o.recorder(j.folder, j.model.traffic, errs); err != nil {
+	if j.kept, j.store, err = o.recorder(j.folder, j.model, errs); err != nil {
 		return err
 	}
 	if j.adapter, err = o.adapter(in, kept); err != nil {

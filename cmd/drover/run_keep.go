@@ -161,8 +161,8 @@ func openRuns(state string) (*record.Store, error) {
 }
 
 // recorder keeps the run that begins in folder, or is nil for one that is not to be kept. One that cannot be kept goes on, and is
-// reported. traffic is a file with the model's, or empty.
-func (o *runOptions) recorder(folder, traffic string, errs io.Writer) (*record.Recorder, *record.Store, error) {
+// reported. The traffic of the model is kept if its source records it.
+func (o *runOptions) recorder(folder string, model *modelSource, errs io.Writer) (*record.Recorder, *record.Store, error) {
 	keep, off, err := keepSetting(os.Getenv(envKeep))
 	if err != nil || off || o.keep.off {
 		return nil, nil, err
@@ -177,7 +177,7 @@ func (o *runOptions) recorder(folder, traffic string, errs io.Writer) (*record.R
 		command = os.Args
 	}
 	opts := &record.RecorderOptions{
-		Secrets: o.secrets(), Folder: folder, Traffic: traffic, Command: command, Keep: keep,
+		Secrets: o.secrets(), Folder: folder, Traffic: model.traffic, Settle: model.settle, Command: command, Keep: keep,
 		Versions: map[string]string{"drover": builtVersion()},
 	}
 	if f := o.file.agent; f != nil {

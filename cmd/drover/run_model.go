@@ -32,6 +32,8 @@ type modelSource struct {
 	closers   []func() error
 	// traffic is a recording that is kept with the run and removed after it, or empty.
 	traffic string
+	// settle waits until the traffic that has passed is recorded. Nil without a recording.
+	settle func(context.Context) error
 	// problem returns an error that only the source knows, or nil.
 	problem func() error
 }
@@ -131,7 +133,7 @@ func (m *modelSource) record(ctx context.Context, in *isolation.Isolation, path,
 	if err != nil {
 		return usageError("--record: %w", err)
 	}
-	m.closers = append(m.closers, recorder.Close)
+	m.closers, m.settle = append(m.closers, recorder.Close), recorder.Settle
 	in.Upstream = recorder
 	return nil
 }

@@ -246,8 +246,9 @@ func (o *submitOptions) awaitFleet(ctx context.Context, run *fleet.Run, s stream
 		return stillGoing(ctx, err)
 	}
 	end := submitted{ID: run.ID(), State: string(result.State), Output: result.Output, Reason: result.Reason}
-	code, recorded := exitError, attemptEnded{}
-	if recorded, err = lastAttempt(ctx, run); err != nil {
+	code := exitError
+	recorded, err := lastAttempt(ctx, run)
+	if err != nil {
 		return stillGoing(ctx, err)
 	}
 	end.Run, end.Worker = recorded.Run, recorded.Worker

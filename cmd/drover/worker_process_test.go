@@ -256,7 +256,7 @@ func TestFleet_WorkersOnACluster(t *testing.T) {
 	if got := worker.wait(); got.code != exitInterrupted || time.Since(began) > 10*time.Second {
 		t.Errorf("the worker ended with %d after %s: %s", got.code, time.Since(began), got.errors)
 	}
-	if run, err = f.Run(t.Context(), slow); err != nil {
+	if _, err := f.Run(t.Context(), slow); err != nil {
 		t.Fatal(err)
 	}
 	waiting := client.start("submit", "reviewer", nats, "--arg=what=slow again", "--wait", "--json")

@@ -58,11 +58,12 @@ func (r *Redactor) nested(s string) string {
 
 // nestedOnce replaces the secrets of the first level that has some.
 func (r *Redactor) nestedOnce(s string) string {
-	text, at, changed := []byte(s), make([]int, len(s)+1), true
+	text, at := []byte(s), make([]int, len(s)+1)
 	for i := range at {
 		at[i] = i
 	}
 	for range maxNested {
+		var changed bool
 		if text, at, changed = unescape(nil, text, at); !changed {
 			return s
 		}
