@@ -49,7 +49,7 @@ type Recorder struct {
 	file   *os.File
 	seq    int
 	open   int           // exchanges that are not written yet
-	idle   chan struct{} // closed when there are none; nil if no caller waits
+	idle   chan struct{} // closed when the last one is; nil if no caller waits
 	err    error         // the first failure to write
 	closed bool
 }
