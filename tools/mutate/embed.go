@@ -92,7 +92,9 @@ func embed(root string, all []mutation) (files map[string]string, names map[stri
 	files, names = map[string]string{}, map[string]bool{}
 	byFile := map[string][]mutation{}
 	for _, m := range all {
-		byFile[m.file] = append(byFile[m.file], m)
+		if path.Ext(m.file) == ".go" { // a page has other files
+			byFile[m.file] = append(byFile[m.file], m)
+		}
 	}
 	for file, mutations := range byFile {
 		text, err := os.ReadFile(path.Join(root, file))

@@ -78,10 +78,10 @@ func TestRun_EachMutationAlone(t *testing.T) {
 	}
 	dir := t.TempDir()
 	for name, text := range map[string]string{
-		"go.mod": "module example.com/a\n\ngo 1.26\n",
-		"a/a.go": "package a\n\nconst base = 1\n\nfunc Sum(n int) (sum int) {\n\tsum = base\n\tsum += n\n\treturn sum\n}\n\nvar Last int\n\nfunc Keep(n int) {\n\tLast = n\n}\n",
+		"go.mod": "module example.com/a\n\ngo 1.26\n", "a/page.js": "let name = 'a'\n",
+		"a/a.go": "package a\n\nimport _ \"embed\"\n\n//go:embed page.js\nvar page string\n\nconst base = 1\n\nfunc Sum(n int) (sum int) {\n\tsum = base\n\tsum += n\n\treturn sum\n}\n\nvar Last int\n\nfunc Keep(n int) {\n\tLast = n\n}\n",
 		"a/a_test.go": "package a\n\nimport \"testing\"\n\nfunc TestSum(t *testing.T) {\n\tif Sum(2) != 3 {\n\t\tt.Error(Sum(2))\n\t}\n}\n\n" +
-			"func TestKeep(t *testing.T) {\n\tif Keep(2); Last != 2 {\n\t\tt.Error(Last)\n\t}\n}\n",
+			"func TestPage(t *testing.T) {\n\tif page != \"let name = 'a'\\n\" {\n\t\tt.Error(page)\n\t}\n}\n\nfunc TestKeep(t *testing.T) {\n\tif Keep(2); Last != 2 {\n\t\tt.Error(Last)\n\t}\n}\n",
 	} {
 		path := filepath.Join(dir, name)
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
@@ -99,6 +99,9 @@ func TestRun_EachMutationAlone(t *testing.T) {
 		m("first", "TestSum", "\tsum += n\n", "\tsum -= n\n"), m("second", "TestSum", "\tsum = base\n", "\tsum = 0\n"),
 		m("nothing", "TestKeep", "\tLast = n\n", "\t_ = n\n"), m("constant", "TestSum", "const base = 1\n", "const base = 2\n"),
 	}
+	page := m("page", "TestPage", "let name = 'a'\n", "let name = 'b'\n")
+	page.file = "a/page.js"
+	broken = append(broken, page)
 	programs, err := build(t.Context(), t.TempDir(), broken)
 	if err != nil {
 		t.Fatal(err)
