@@ -34,7 +34,8 @@ type Options struct {
 	Credentials string
 	// TLS configures connections to the cluster. Nil means what the URLs ask for.
 	TLS *tls.Config
-	// Replicas is how many servers of the cluster keep each message: 1, 3 or 5. Zero means 3. The embedded server has one.
+	// Replicas is how many servers of the cluster keep each message: 1, 3 or 5. Zero means 3 for a new fleet, and leaves one that
+	// exists as it is. The embedded server has one.
 	Replicas int
 	// Name separates fleets that share a server: it begins the names of streams and subjects. Empty means "drover".
 	Name string
@@ -89,7 +90,6 @@ func Open(ctx context.Context, opts *Options) (*Fleet, error) {
 	if o.Dir != "" {
 		return openEmbedded(ctx, &o)
 	}
-	o.Replicas = cmp.Or(o.Replicas, 3)
 	dial := []nats.Option{nats.RetryOnFailedConnect(false)}
 	if o.Credentials != "" {
 		dial = append(dial, nats.UserCredentials(o.Credentials))
@@ -182,7 +182,7 @@ func connect(ctx context.Context, o *Options, url string, dial ...nats.Option) (
 	}
 	f := &Fleet{name: name, log: log, conn: conn, limit: min(inlineLimit, int(conn.MaxPayload())/2), now: time.Now, check: clockCheck}
 	f.ctx, f.stop = context.WithCancel(context.Background())
-	if err := f.setUp(ctx, max(o.Replicas, 1)); err != nil {
+	if err := f.setUp(ctx, len(o.URLs) > 0, o.Replicas); err != nil {
 		f.stop()
 		conn.Close()
 		return nil, err
@@ -190,11 +190,22 @@ func connect(ctx context.Context, o *Options, url string, dial ...nats.Option) (
 	return f, nil
 }
 
-func (f *Fleet) setUp(ctx context.Context, replicas int) (err error) {
+func (f *Fleet) setUp(ctx context.Context, cluster bool, replicas int) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, setUpTimeout)
 	defer cancel()
 	if f.js, err = jetstream.New(f.conn); err != nil {
 		return fmt.Errorf("fleet: %w", err)
+	}
+	switch existing, err := f.js.Stream(ctx, f.name+"-logs"); {
+	case replicas > 0:
+	case err == nil:
+		replicas = existing.CachedInfo().Config.Replicas
+	case !errors.Is(err, jetstream.ErrStreamNotFound):
+		return fmt.Errorf("fleet: looking for the streams of %q: %w", f.name, err)
+	case cluster:
+		replicas = 3
+	default:
+		replicas = 1
 	}
 	// Without direct reads the leader answers, which knows the last message.
 	f.logs, err = f.js.CreateOrUpdateStream(ctx, jetstream.StreamConfig{

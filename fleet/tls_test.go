@@ -53,4 +53,10 @@ func TestOpen_TLSAndPassword(t *testing.T) {
 			f.Close()
 		}
 	}
+	// A client that names no number of copies leaves the fleet as it is: this server could not keep three.
+	f, err := fleet.Open(t.Context(), &fleet.Options{URLs: []string{"tls://worker:secret@" + host}, TLS: roots})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.Close()
 }

@@ -37,7 +37,7 @@ func (f *fleetFlags) addFlags(flags *pflag.FlagSet) {
 	flags.Var(textFlag{&f.ca, "file"}, "tls-ca", "trust servers with a certificate of this CA (default: those of the system)")
 	flags.Var(textFlag{&f.cert, "file"}, "tls-cert", "a certificate for the servers")
 	flags.Var(textFlag{&f.key, "file"}, "tls-key", "its key")
-	flags.IntVar(&f.replicas, "replicas", 3, "how many servers keep each message: 1, 3 or 5")
+	flags.IntVar(&f.replicas, "replicas", 0, "how many servers keep each message: 1, 3 or 5 (default: 3 for a new fleet)")
 	flags.Var(textFlag{&f.name, "name"}, "fleet", "the name of the fleet, where several share a cluster (default drover)")
 }
 
@@ -83,7 +83,7 @@ func (f *fleetFlags) check() error {
 	switch {
 	case (f.cert == "") != (f.key == ""):
 		return advice.Wrap(usageError("--tls-cert and --tls-key belong together"), "give both")
-	case f.replicas != 1 && f.replicas != 3 && f.replicas != 5:
+	case f.replicas != 0 && f.replicas != 1 && f.replicas != 3 && f.replicas != 5:
 		return advice.Wrap(usageError("--replicas: %d servers cannot keep a message", f.replicas), "give 1, 3 or 5")
 	}
 	return nil
