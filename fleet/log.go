@@ -43,14 +43,14 @@ type Log struct {
 	writing sync.Mutex // held by the goroutine that appends; comes before mu
 
 	mu     sync.Mutex
-	tail   place // the last message
+	tail   logPosition // the last message
 	head   session.Head
 	closed bool
 	lost   chan struct{}
 }
 
-// A place is a message of a log, and what is known of those up to it.
-type place struct {
+// A logPosition is a message of a log, and what is known of those up to it.
+type logPosition struct {
 	seq        uint64
 	records    int64  // the number of the last record
 	head       uint64 // the sequence of the message with the head, or zero
@@ -122,7 +122,7 @@ func (l *Log) claim(ctx context.Context, holder string, request uint64) error {
 		if err != nil {
 			return err
 		}
-		if l.tail, err = placeOf(&last); err != nil {
+		if l.tail, err = positionOf(&last); err != nil {
 			return err
 		}
 		if l.tail.kind == kindEnd {
@@ -160,8 +160,8 @@ func (l *Log) readHead(ctx context.Context) error {
 	return nil
 }
 
-func placeOf(m *message) (place, error) {
-	p := place{seq: m.seq}
+func positionOf(m *message) (logPosition, error) {
+	p := logPosition{seq: m.seq}
 	if m.seq == 0 {
 		return p, nil
 	}
@@ -195,8 +195,8 @@ func (l *Log) Lost() <-chan struct{} { return l.lost }
 // message makes the next message. writing is held, so that tail does not change.
 func (l *Log) message(kind string) *nats.Msg { return newMessage(l.subject, kind, l.tail) }
 
-// newMessage makes the message of a log that follows a place.
-func newMessage(subject, kind string, tail place) *nats.Msg {
+// newMessage makes the message of a log that follows a position.
+func newMessage(subject, kind string, tail logPosition) *nats.Msg {
 	m := nats.NewMsg(subject)
 	m.Header.Set(headerKind, kind)
 	m.Header.Set(headerRecords, strconv.FormatInt(tail.records, 10))
@@ -246,7 +246,7 @@ func (l *Log) put(m *nats.Msg, body []byte) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if err == nil {
-		l.tail, err = placeOf(&message{seq: seq, header: m.Header})
+		l.tail, err = positionOf(&message{seq: seq, header: m.Header})
 		return err
 	}
 	if refused := new(jetstream.APIError); errors.Is(err, errBehind) || !errors.As(err, &refused) { // it may have been kept
@@ -378,15 +378,15 @@ func (l *Log) Records(after int64) iter.Seq2[session.Record, error] {
 	}
 }
 
-// records yields the records above a number up to a place.
-func (l *Log) records(after int64, tail place, yield func(session.Record, error) bool) error {
+// records yields the records above a number up to a position.
+func (l *Log) records(after int64, tail logPosition, yield func(session.Record, error) bool) error {
 	from, last := tail.head, after
 	if at := tail.checkpoint; at != 0 {
 		m, err := l.f.message(l.f.ctx, l.subject, at)
 		if err != nil {
 			return err
 		}
-		if p, err := placeOf(m); err == nil && p.records <= after {
+		if p, err := positionOf(m); err == nil && p.records <= after {
 			from = at // the records up to here come before the checkpoint
 		}
 	}

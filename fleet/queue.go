@@ -345,7 +345,7 @@ func (r *Run) Events(ctx context.Context, after int64) iter.Seq2[session.Record,
 				yield(session.Record{}, err)
 				return
 			}
-			tail, err := placeOf(m)
+			tail, err := positionOf(m)
 			if err == nil && tail.records > after {
 				wanted := true
 				l := &Log{f: r.f, id: r.id, subject: r.subject("log")}
@@ -375,7 +375,7 @@ func (r *Run) Cancel(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("fleet: cancelling the run %s: %w", r.id, err)
 		}
-		tail, err := placeOf(&m)
+		tail, err := positionOf(&m)
 		if err != nil {
 			return fmt.Errorf("fleet: cancelling the run %s: %w", r.id, err)
 		}
@@ -421,7 +421,7 @@ func (r *Run) Retry(ctx context.Context) error {
 	if err != nil {
 		return fail(err)
 	}
-	tail, err := placeOf(&m)
+	tail, err := positionOf(&m)
 	if err != nil {
 		return fail(err)
 	}

@@ -155,7 +155,7 @@ func (r *Run) Remove(ctx context.Context) error {
 
 // markRemoved appends to the log that the run of a request is removed.
 func (r *Run) markRemoved(ctx context.Context, request, last uint64, ttl string) (uint64, error) {
-	m := newMessage(r.subject("log"), kindRemoved, place{})
+	m := newMessage(r.subject("log"), kindRemoved, logPosition{})
 	m.Header.Set(headerRequest, strconv.FormatUint(request, 10))
 	if ttl != "" {
 		m.Header.Set(headerTTL, ttl)

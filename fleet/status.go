@@ -34,7 +34,7 @@ func (r *Run) Status(ctx context.Context) (*Status, error) {
 	if err != nil {
 		return fail(err)
 	}
-	tail, err := placeOf(&last)
+	tail, err := positionOf(&last)
 	if err != nil {
 		return fail(err)
 	}
